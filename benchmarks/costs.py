@@ -142,7 +142,8 @@ def shown(cell):
     if isinstance(cell, str):
         return cell
     fit, predict, memory, _ = cell
-    return f"{fit:.2g} s, {predict:.2g} s, {memory:,.0f} MiB"
+    fit, predict = (float(f"{seconds:.2g}") for seconds in (fit, predict))
+    return f"{fit:g} s, {predict:g} s, {memory:,.0f} MiB"
 
 
 def scores(cells):
@@ -154,7 +155,7 @@ def main():
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--most", type=float, default=300.0, metavar="SECONDS")
+    parser.add_argument("--most", type=float, default=240.0, metavar="SECONDS")
     parser.add_argument("--memory", type=float, default=8.0, metavar="GIB")
     parser.add_argument("--write", action="store_true", help="write doc/benchmarks")
     parser.add_argument("--one", nargs=2, metavar=("NAME", "ROWS"))

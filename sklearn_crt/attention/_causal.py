@@ -1,4 +1,4 @@
-"""Causal attention inside a chunk of rows, where each row sees the keys before it."""
+"""Causal attention within a chunk, where a row attends to keys up to its own."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from .._kernels import (
 )
 from ._features import Features
 
-# number of chunks whose sums are added first in running sums over many chunks
+# number of chunks per group: running sums are formed within groups, then over groups
 _GROUP = 8
-# range of exponents in which products of features keep all digits, by bytes of a number
+# largest spread of exponents at which products of features keep full precision, by
+# itemsize
 _SAFE = {4: 30.0, 8: 300.0}
 
 
 def causal_block(
     before: LogSum | None, queries: Features, keys: Features, values: Array
 ) -> tuple[LogSum, LogSum]:
-    """Return the numerators of the rows of a chunk, and the sums after the chunk.
+    """Return the numerators for the rows of a chunk, and the sums up to its last key.
 
     The numerator of a row is a sum over all keys up to that row. If the exponents of
-    the keys lie close together, one product of the features suffices. Otherwise a key
-    may underflow relative to a later one, so the chunk is divided into halves
-    recursively.
+    the keys lie close together, one matrix product of the features suffices. Otherwise
+    a key may underflow relative to a later key, so the chunk is halved recursively.
     """
     # values (..., n_rows, n_values + 1)
     inside = keys.sum_over_rows(values)
     after = inside if before is None else before.plus(inside)
-    if values.shape[-2] == 1:  # a single row sees all keys
+    if values.shape[-2] == 1:  # a single row attends to all keys
         return queries.times(after), after
     if _is_narrow(before, after, keys):
         return _one_product(before, after, queries, keys, values), after
@@ -72,7 +72,7 @@ def _one_product(before, after, queries, keys, values):
 
 
 def _is_narrow(before, after, keys):
-    """Return whether no key that a row needs underflows at the scale of the chunk."""
+    """Return whether all keys can share the scale of the chunk without underflow."""
     if not values_are_known(keys.exponent):  # halving is correct for any exponents
         return False
     xp, exponent = namespace_of(after.values), without_gradient(keys.exponent)
@@ -81,23 +81,23 @@ def _is_narrow(before, after, keys):
     within = hidden | (shift - exponent <= safe)
     try:
         if before is not None and bool(xp.any(hidden)):
-            # if the row's own key is masked, an earlier one must not underflow
+            # a row whose own key is masked needs earlier keys, which must not underflow
             within = within & (shift - transposed(before.log_scale) <= safe)
         return bool(xp.all(within))
-    except TypeError:  # traced by a compiler, which has no values to branch on
+    except TypeError:  # while a compiler traces, there are no values to branch on
         return False
 
 
 def _numerators_by_halving(queries, keys, values):
-    """Return the numerators within a chunk, from halves of smaller and smaller blocks.
+    """Return the numerators within a chunk by repeatedly halving blocks of rows.
 
-    At each level the rows of the second half of a block see all keys of the first half.
+    At each level, the second half of a block attends to all keys of its first half.
     """
     n = values.shape[-2]
     if n & (n - 1):
         raise ValueError(f"a chunk has a power of two rows, got {n}.")
     xp = namespace_of(values)
-    # every row sees its own key
+    # every row attends to its own key
     own = queries.exponent + keys.exponent
     weights, log_scale = weights_from_logs(own, queries.mantissa)
     if keys.mantissa is not None:
@@ -136,9 +136,9 @@ def _blocks(array, size):
 
 
 # ------------------------------------------------------------------ all chunks at once
-# In a compiled program and on a device, no branch depends on values or on the number of
-# chunks. A single compiled program therefore works for all lengths, and no step waits
-# for the device.
+# In compiled programs and on accelerators, this code branches neither on values nor on
+# the number of chunks. A single compiled program therefore works for all sequence
+# lengths, and no step waits for the device.
 def causal_blocks(
     before: LogSum | None, queries: Features, keys: Features, values: Array, size: int
 ) -> tuple[LogSum, LogSum]:
@@ -163,8 +163,8 @@ def causal_blocks(
 
 
 def _running_sums(sums):
-    """Return the sums of the chunks before each one, and of all chunks."""
-    # of LogSum with (..., n_chunks, m, k)
+    """Return the sum over the chunks before each chunk, and the sum over all chunks."""
+    # sums: LogSum of arrays (..., n_chunks, m, k)
     n = sums.values.shape[-3]
     fills = 0.0, -math.inf
     pairs = zip(sums, fills, strict=True)
@@ -178,8 +178,8 @@ def _running_sums(sums):
 
 
 def _all_before(sums):
-    """Return the sums over the first 0, 1, ... n entries of an axis."""
-    # of LogSum with (..., n, m, k) -> (..., n + 1, m, k)
+    """Return the sums over the first 0, 1, ..., n entries of the third-last axis."""
+    # LogSum of arrays (..., n, m, k) -> (..., n + 1, m, k)
     xp, n = namespace_of(sums.values), sums.values.shape[-3]
     logs = xp.moveaxis(sums.log_scale, -3, -1)  # (..., m, 1, n)
     places = positions(n + 1, logs)

@@ -25,7 +25,7 @@ _RELU_FLOOR = 1e-3  # keeps denominators positive
 
 def _elu_plus_one(rows):
     """Return the logs of x + 1 where x > 0 and of exp(x) elsewhere."""
-    # in log space, as products of such numbers may underflow in float32
+    # in log space, because products of these features may underflow in float32
     xp = namespace_of(rows)
     positive = xp.where(rows > 0, rows, xp.zeros_like(rows))
     return None, xp.where(rows > 0, xp.log1p(positive), rows)
@@ -45,10 +45,10 @@ DETERMINISTIC = tuple(_FUNCTIONS)
 
 
 class DeterministicMap:
-    """Positive features without randomness, one for each coordinate of the raw rows."""
+    """Deterministic positive features, one per column of the raw rows."""
 
     is_positive = True
-    n_components = 0  # equals the number of columns of the rows
+    n_components = 0  # stands for the number of columns of the rows
     frame = Frame()
 
     def __init__(self, name: str):
@@ -66,7 +66,7 @@ Map = FeatureMap | DeterministicMap
 
 
 class Features(NamedTuple):
-    """Features of rows, mantissa times exp(exponent)."""
+    """Features of rows, represented as mantissa * exp(exponent)."""
 
     mantissa: Array | None  # (..., n_rows, n_components)
     exponent: Array  # (..., n_rows, n_components) or (..., n_rows, 1)
@@ -80,13 +80,13 @@ class Features(NamedTuple):
         key: bool = False,
         bias: Array | None = None,
     ) -> Features:
-        """Compute the features of rows, multiplied by exp(bias) unless it is None."""
+        """Compute the features of rows, multiplied by exp(bias) if a bias is given."""
         lost = nan_where_not_finite(rows)
         unit = feature_map.frame.rows(rows if lost is None else rows + lost)
         mantissa, exponent = feature_map.log_features(unit, key=key)
         if exponent is None:
             exponent = constant((1,) * (rows.ndim - 2) + (rows.shape[-2], 1), 0.0, rows)
-        # otherwise the exponents are NaN already
+        # exponents of several columns are computed from the rows and are NaN already
         if lost is not None and exponent.shape[-1] == 1:
             exponent = exponent + lost
         return cls(mantissa, exponent if bias is None else exponent + bias)
@@ -97,21 +97,21 @@ class Features(NamedTuple):
         return Features(mantissa, function(self.exponent))
 
     def sum_over_rows(self, values: Array) -> LogSum:
-        """Return sums over keys of these features times values, (..., m, k)."""
+        """Return the sums over keys of features times values, (..., m, k)."""
         turned = self.map(transposed)
         return log_sum(turned.exponent, values, turned.mantissa)
 
     def times(self, sums: LogSum) -> LogSum:
-        """Return the products of these features of queries with sums over keys."""
+        """Return the products of these query features with sums over keys."""
         shift = transposed(sums.log_scale)
         return log_sum(self.exponent + shift, sums.values, self.mantissa)
 
 
 def resolve(feature_map: Any, like: Array) -> Any:
-    """Return the map for a ``feature_map`` argument and rows like a given array.
+    """Resolve a ``feature_map`` argument to a map for rows like a given array.
 
-    A list with one map for each head becomes a single map with a leading axis if the
-    maps are of the same kind and size.
+    A list of one map per head becomes a single map with a leading axis for the heads if
+    all maps have the same kind and size.
     """
     if isinstance(feature_map, Sequence) and not isinstance(feature_map, str):
         return _resolve_heads(feature_map, like)
@@ -144,7 +144,7 @@ def resolve(feature_map: Any, like: Array) -> Any:
 
 
 def _at_scale(feature_map, d):
-    """Return the map with the sigma that belongs to the scores q.k / sqrt(d)."""
+    """Return the map with the sigma that corresponds to scores q.k / sqrt(d)."""
     gaussian = getattr(feature_map, "gaussian", getattr(feature_map, "factor", None))
     if gaussian is None or not gaussian.softmax:
         raise ValueError(
@@ -180,7 +180,7 @@ def _resolve_heads(maps: Sequence[Any], like: Array) -> Any:
 
 
 def stack_heads(maps: Sequence[Any], like: Array) -> Any:
-    """Combine maps into one map with a leading axis, or raise ValueError."""
+    """Combine the maps of heads into one with a leading axis, or raise ValueError."""
     if isinstance(maps[0], DeterministicMap):
         if len({getattr(feature_map, "name", None) for feature_map in maps}) > 1:
             raise ValueError("maps of different kinds")
@@ -189,7 +189,7 @@ def stack_heads(maps: Sequence[Any], like: Array) -> Any:
     def stacked(_, *values):
         if isinstance(values[0], float):
             arrays = [constant((1, 1), value, like) for value in values]
-        else:  # the centres of parts may be vectors
+        else:  # centres within composed maps may be vectors
             arrays = [value if value.ndim > 1 else value[None, :] for value in values]
         if len({array.shape for array in arrays}) > 1:
             raise ValueError("maps of different sizes")
@@ -200,7 +200,7 @@ def stack_heads(maps: Sequence[Any], like: Array) -> Any:
 
 # ------------------------------------------------------------------------- checks
 def check_rows(rows: Array, name: str) -> None:
-    """Raise an error if an array does not consist of rows of float32 or float64."""
+    """Raise an error unless an array contains float32 or float64 rows."""
     # rows (..., n_rows, n_columns)
     namespace_of(rows)
     kind = str(rows.dtype)

@@ -32,8 +32,8 @@ from ._softmax import softmax_attention
 from ._state import LinearAttentionState, logs_of_mask, with_column_of_ones
 
 _BLOCK_BYTES = 2**20  # bytes of the features of a chunk, about the size of an L2 cache
-_CAUSAL_ROWS = 128  # rows of a causal chunk, within which all pairs are computed
-_SIGNED_ROWS = 32  # the same if all pairs are computed for each group of frequencies
+_CAUSAL_ROWS = 128  # rows per causal chunk, within which all pairs are computed
+_SIGNED_ROWS = 32  # for features of both signs: pairs are computed per group
 
 
 def linear_attention(
@@ -49,76 +49,76 @@ def linear_attention(
     r"""Estimate softmax attention in time and memory linear in the number of rows.
 
     Attention returns, for each query, an average of the values with weights :math:`e^{q
-    \cdot k / \sqrt d}`, so exact attention computes a number for each pair of rows.
-    With features f and g whose inner products estimate these weights, sums over the
-    keys are computed once and used for all queries.
+    \cdot k / \sqrt d}`, so exact attention computes a weight for every query-key pair.
+    Here the weights are estimated by inner products of features f and g, so that sums
+    over the keys can be computed once and reused for all queries.
 
     Parameters
     ----------
     q : array of shape (..., n_queries, d)
-        Queries, float32 or float64, of any library that follows the array API standard
-        (NumPy, torch, JAX, CuPy). Leading axes are batch and heads.
+        Queries, as a float32 or float64 array of any library that follows the array API
+        standard (NumPy, torch, JAX, CuPy). The leading axes are batch and heads.
     k : array of shape (..., n_keys, d)
         Keys.
     v : array of shape (..., n_keys, e)
         Values.
     feature_map : fitted sampler, FeatureMap, str, or list of these
         A sampler with ``kernel="softmax"``, or its ``map_``, fitted on rows like q (and
-        k as its ``X_key``) with ``sigma=d**-0.25``. The scores are q.k / sqrt(d) and
-        their estimate is unbiased whatever its sigma was, but the parameter A of
-        :class:`~sklearn_crt.OPRFSampler` is optimal only for this sigma. The names
+        k as its ``X_key``) with ``sigma=d**-0.25``. A map fitted with another sigma is
+        rescaled and still estimates exp(q.k / sqrt(d)) without bias, but the parameter
+        A of :class:`~sklearn_crt.OPRFSampler` is optimal only for this sigma. The names
         ``"elu+1"``, ``"elu(-)+1"`` and ``"relu"`` denote deterministic features, which
         do not approximate softmax attention but define a different kind of attention. A
         list contains one map per head, for arrays of shape (..., n_heads, n_rows, d).
     causal : bool, default=False
-        Whether row i attends only to the keys 0 to i. In this case, fit the map on
-        earlier batches: parameters that are computed from the whole sequence would leak
+        Whether row i attends only to keys 0 to i. If True, fit the map on earlier
+        batches, because parameters computed from the entire sequence would leak
         information about later rows.
     key_mask : array of shape (..., n_keys), default=None
         Boolean mask that is True for the keys to attend to, or numbers that are added
         to the scores of the keys.
     chunk_size : int, default=None
-        Number of rows that are processed at a time; a power of two if ``causal``. By
-        default as many as fit into a cache; 128 if ``causal`` (32 for features of both
-        signs).
+        Number of rows to process at a time, a power of two if ``causal``. The default
+        fits into the cache or, if ``causal``, is 128 (32 for features of both signs).
 
     Returns
     -------
     output : array of shape (..., n_queries, e)
-        Averages of the values, in the library and type of q. The output is 0 for a
-        query that attends to no key. If a map has features of both signs and the
-        estimated denominator is not well above its error, the output is partly or
-        completely replaced by the mean of the values that the query attends to, as in
-        the Nadaraya-Watson estimators. As in exact attention, it is NaN if the query or
-        one of these keys is not finite.
+        Averages of the values, as an array of the same library and dtype as q. The
+        output is 0 for a query that attends to no key. If a map has features of both
+        signs and the estimated denominator is not well above its standard error, the
+        output is blended with, or replaced by, the mean of the values that the query
+        attends to, as in the Nadaraya-Watson estimators. As in exact attention, the
+        output is NaN if the query or a key that it attends to is not finite.
 
     Raises
     ------
     TypeError, ValueError
-        If the shapes of the arrays and the map do not match, or if q or k is a NumPy
-        array with values that are not finite.
+        If the arrays do not match each other or the map in shape, or if q or k is a
+        NumPy array with non-finite values.
 
     See Also
     --------
-    softmax_attention : What is estimated.
+    softmax_attention : Exact attention, which this function approximates.
     LinearAttentionState : Causal attention, one token at a time.
 
     Notes
     -----
-    With m features the cost is O(L m (d + e)). Causal attention with chunks of C rows
-    needs another O(L C (m + e)). Output i is
+    For L rows and m features, the cost is O(L m (d + e)). Causal attention in chunks of
+    C rows costs another O(L C (m + e)). Output i is
 
     .. math:: \frac{f(q_i)^\top \sum_j g(k_j) v_j}{f(q_i)^\top \sum_j g(k_j)}
 
-    (equation 3 of [1]_; [2]_). The output is computed from the logarithms of the
-    features. The maximum of each log feature over the keys is moved to the queries, and
-    each query is then divided by its largest term; both factors cancel in the ratio.
-    Positive features therefore give a weighted average of the values at any scale of q
-    and k, also in float32. In causal attention, running maxima are used.
+    (equation 3 of [1]_; see also [2]_). It is computed from the logarithms of the
+    features. The maximum of each log feature over the keys is factored out and moved to
+    the queries, and the terms of each query are then divided by the largest one; both
+    factors cancel in the ratio. With positive features, the output is therefore a
+    weighted average of the values even if q and k are so large that the weights
+    overflow in float32. Causal attention uses running maxima.
 
-    This does not make the estimate accurate. With entries of unit variance and d = 64,
-    no affordable number of features is accurate. For fewer than about 2 m rows, exact
-    attention is faster.
+    The absence of overflow does not imply accuracy: with entries of unit variance in 64
+    dimensions, no affordable number of features gives an accurate result. For fewer
+    than about 2 m rows, exact attention is faster.
 
     References
     ----------
@@ -192,11 +192,11 @@ def fmm_attention(
         The r feature maps of the far field, each as ``feature_map`` in
         :func:`linear_attention`.
     band : int
-        The near field of row i consists of the keys with abs(i - j) <= band.
+        The near field of row i consists of the keys j with abs(i - j) <= band.
     near_weight, far_weight : float or array, default=0.5
-        Weights of the near field and of each far field. They are positive, for instance
-        the sigmoid of free parameters. Arrays, for instance with one weight per head,
-        are broadcast against (..., n_rows, e).
+        Positive weights of the near field and of each far field, for instance sigmoids
+        of trainable parameters. Arrays, such as one weight per head, are broadcast
+        against the shape (..., n_rows, e).
     causal : bool, default=False
         Whether row i attends only to the keys 0 to i.
     key_mask : array of shape (..., n_rows), default=None
@@ -206,7 +206,7 @@ def fmm_attention(
     Returns
     -------
     output : array of shape (..., n_rows, e)
-        Attention outputs. The weights of the values in a row add up to near_weight + r
+        Attention outputs. The attention weights of a query sum to near_weight + r *
         far_weight.
 
     Raises
@@ -216,14 +216,15 @@ def fmm_attention(
 
     Notes
     -----
-    With the near field D and feature maps :math:`\phi_1 ... \phi_r` [1]_,
+    For the attention matrix D of the near field and feature maps :math:`\phi_1 ...
+    \phi_r`, the output [1]_ is
 
     .. math:: w_1 D V + w_2 \sum_{l=1}^r \frac{\phi_l(Q) (\phi_l(K)^\top V)}
        {\phi_l(Q) (\phi_l(K)^\top 1)} ,
 
-    in time O(L (band + r m) (d + e)). A map with m features approximates the matrix by
-    one of rank m. With r maps the rank is at most r m - (r - 1), because all matrices
-    preserve the vector of ones.
+    computed in time O(L (band + r m) (d + e)) for L rows. A map with m features
+    approximates the attention matrix by a matrix of rank m. With r maps, the rank is at
+    most r m - (r - 1), because each matrix maps the vector of ones to itself.
 
     References
     ----------
@@ -248,7 +249,7 @@ def fmm_attention(
 
 
 def _head(arrays, h, n_heads):
-    """Return the arrays of one head; an axis of length one applies to all heads."""
+    """Yield the arrays of one head; an axis of length one is shared by all heads."""
     for array in arrays:
         if array is None or array.ndim < 3:
             yield array
@@ -276,7 +277,7 @@ def causal_rows(
     bias: Array | None,
     chunk_size: int | None = None,
 ) -> tuple[Array, LinearAttentionState]:
-    """Return the output of rows, each after its token, and the state after them."""
+    """Return the causal attention of further rows, and the state after them."""
     # values (..., n_rows, n_values + 1), bias (..., n_rows, 1)
     output, usual = [], _SIGNED_ROWS
     if state.feature_map.is_positive:
@@ -309,7 +310,7 @@ def _chunks(rows, state, chunk_size) -> Iterator[slice]:
 
 
 def _binary_chunks(n, chunk_size) -> Iterator[slice]:
-    """Yield chunks whose numbers of rows are powers of two."""
+    """Yield slices whose lengths are powers of two."""
     start = 0
     while start < n:
         while start + chunk_size > n:
@@ -327,17 +328,17 @@ def fit_heads(sampler: S, q: Array, k: Array) -> list[S]:
     Parameters
     ----------
     sampler : sampler
-        Sampler with ``kernel="softmax"``. It is cloned, and ``sigma`` of the copies is
+        Sampler with ``kernel="softmax"``. It is cloned for each head, with ``sigma``
         set to d^(-1/4).
     q, k : array of shape (..., n_heads, n_rows, d)
-        Queries and keys. Each head is fitted on its rows in all batches. For causal
-        attention, use earlier batches, never the rows to which attention is applied.
+        Queries and keys. The sampler of a head is fitted on the rows of this head in
+        all batches. For causal attention, pass only earlier batches.
 
     Returns
     -------
     samplers : list of sampler
-        The ``feature_map`` of :func:`linear_attention`. The fitted samplers. More rows
-        of a head can be added by ``partial_fit`` of its sampler.
+        The fitted samplers, for use as ``feature_map`` in :func:`linear_attention`. To
+        add more rows of a head, call ``partial_fit`` of its sampler.
 
     Examples
     --------
@@ -376,7 +377,7 @@ _SAMPLERS = {
 
 
 def get_sampler(feature_map: Any, n_components: int) -> Any:
-    """Return the sampler of a ``feature_map`` argument of a module."""
+    """Return the sampler for the ``feature_map`` argument of a module."""
     if isinstance(feature_map, str):
         if feature_map in DETERMINISTIC:
             return feature_map
@@ -388,8 +389,8 @@ def get_sampler(feature_map: Any, n_components: int) -> Any:
         sampler = _SAMPLERS[feature_map]
         feature_map = clone(sampler).set_params(n_components=n_components)
     feature_map = clone(feature_map)
-    # without rows there is no centre yet; DERF uses running means, and positive
-    # discrete features always subtract the minima
+    # A new module has no rows on which to centre. DERF uses running means later, and
+    # positive discrete features always subtract the column minima.
     params = feature_map.get_params(deep=False)
     is_positive = params.get("positive", False)
     if "center" in params and not is_positive and type(feature_map) is not DERFSampler:

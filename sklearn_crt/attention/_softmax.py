@@ -26,8 +26,8 @@ from .._kernels import least_log, weights_from_logs
 from ._features import check_attention_inputs
 from ._state import logs_of_mask
 
-_QUERIES = 256  # queries whose scores are computed at a time on the host
-_LEAST_BLOCK = 32  # rows in a block of the band, enough for efficient products
+_QUERIES = 256  # queries per block of scores on the host
+_LEAST_BLOCK = 32  # minimum rows per block of the band, for efficient products
 
 
 def softmax_attention(
@@ -39,12 +39,12 @@ def softmax_attention(
     band: int | None = None,
     key_mask: Array | None = None,
 ) -> Array:
-    r"""Average values with weights softmax(q.k / sqrt(d)), for all pairs of rows.
+    r"""Compute exact softmax attention by evaluating all query-key pairs.
 
-    This is exact attention, for comparison with :func:`linear_attention`. The time
-    grows with the square of the number of rows, unless ``band`` is set. The scores of
-    NumPy arrays are computed for a few queries at a time; for other libraries the
-    memory grows with the square as well.
+    Each output is an average of the values with weights softmax(q.k / sqrt(d)). Use it
+    for comparison with :func:`linear_attention`. The time grows quadratically with the
+    number of rows, unless ``band`` is set. For NumPy arrays, scores are computed for a
+    few queries at a time; for other libraries, memory grows quadratically, too.
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ def softmax_attention(
     causal : bool, default=False
         Whether row i attends only to the keys 0 to i.
     band : int, default=None
-        If set, row i attends only to the keys with abs(i - j) <= band, in time and
-        memory O(L band (d + e)). This requires as many queries as keys. None for all.
+        If set, row i attends only to the keys j with abs(i - j) <= band, in time and
+        memory O(L band (d + e)) for L rows. This requires as many queries as keys.
     key_mask : array of shape (..., n_keys), default=None
         Boolean mask that is True for the keys to attend to, or numbers that are added
         to the scores of the keys.
@@ -80,8 +80,9 @@ def softmax_attention(
 
     Notes
     -----
-    :math:`\mathrm{softmax}(q k^\top / \sqrt d + M) v`, where the mask M is minus
-    infinity for masked keys. With 0 instead, they would keep a weight of :math:`e^0`.
+    The output is :math:`\mathrm{softmax}(q k^\top / \sqrt d + M) v`, where the mask M
+    is minus infinity for masked keys. If masked scores were set to 0 instead, these
+    keys would keep a weight of :math:`e^0`.
 
     Examples
     --------
@@ -112,7 +113,7 @@ def _dense(q, k, v, causal, bias):
     blocks = []
     for start in range(0, max(1, q.shape[-2]), _QUERIES):
         stop = start + _QUERIES
-        end = stop if causal else k.shape[-2]  # end of the keys that these queries see
+        end = stop if causal else k.shape[-2]  # end of the keys they attend to
         some = None if bias is None else bias[..., :end, :]
         seen = k[..., :end, :], v[..., :end, :], causal, some
         blocks.append(_dense_rows(q[..., start:stop, :], *seen, start))
@@ -120,7 +121,7 @@ def _dense(q, k, v, causal, bias):
 
 
 def _dense_rows(q, k, v, causal, bias, start=0):
-    """Return attention of consecutive queries, of which the first is number start."""
+    """Return the attention of consecutive queries; the first one has index start."""
     xp = namespace_of(q, k, v)
     scores = xp.matmul(q * q.shape[-1] ** -0.5, transposed(k))
     if bias is not None:
@@ -146,7 +147,7 @@ def _average(scores, v):
 
 
 def _banded(q, k, v, causal, band, bias):
-    """Return attention in which a block attends to itself and to its two neighbours."""
+    """Return banded attention, computed between each block and its neighbours."""
     xp, n, d = namespace_of(q, k, v), q.shape[-2], q.shape[-1]
     size = max(band, _LEAST_BLOCK)
     if values_are_known(q):  # a compiled program has to work for all lengths
@@ -174,9 +175,9 @@ def _banded(q, k, v, causal, band, bias):
 
 
 # ------------------------------------------------ means of groups of similar keys
-# k-means++ on all keys, or k-means until convergence, takes many times as long and
-# reduces the error very little. With random keys instead of k-means++, the error is
-# much larger for keys of trained models.
+# Applying k-means++ to all keys, or k-means until convergence, takes many times as long
+# and hardly reduces the error. For keys of trained models, starting from random keys
+# instead of k-means++ gives a much larger error.
 _SAMPLED = 8  # sampled keys per point, among which the initial points are chosen
 _STEPS = 3
 
@@ -190,11 +191,10 @@ def coreset_attention(
     causal: bool = False,
     key_mask: Array | None = None,
 ) -> Array:
-    r"""Average values with softmax weights of a few points that represent the keys.
+    r"""Approximate softmax attention using a few points that represent the keys.
 
     Use it for long sequences whose scores are so large that :func:`linear_attention`
-    would need too many features. The points are means of clusters of
-    keys.
+    would need too many features. Each point is the mean of a cluster of keys.
 
     Parameters
     ----------
@@ -206,8 +206,8 @@ def coreset_attention(
     v : array of shape (..., n_keys, e)
         Values.
     n_points : int, default=128
-        Number of points, for each batch and head. Attention is exact if there are as
-        many points as distinct keys.
+        Number of points per batch and head. With as many points as distinct keys, the
+        result is exact.
     causal : bool, default=False
         Must be False, because the points would leak information about later keys.
     key_mask : array of shape (..., n_keys), default=None
@@ -217,42 +217,41 @@ def coreset_attention(
     Returns
     -------
     output : array of shape (..., n_queries, e)
-        Weighted averages of the values, in the library and type of q; 0 for a query
-        that attends to no key.
+        Weighted averages of the values, as an array of the same library and dtype as q;
+        0 for a query that attends to no key.
 
     Raises
     ------
     TypeError, ValueError
         If the shapes of the arrays do not match, n_points is below 1, causal is True,
-        or k (or q, if it is a NumPy array) contains values that are not finite.
+        or k (or q, if it is a NumPy array) contains non-finite values.
 
     See Also
     --------
-    linear_attention : Attention that is approximated by features, and can be causal.
-    softmax_attention : What is approximated.
+    linear_attention : Attention approximated by random features; it can be causal.
+    softmax_attention : Exact attention, which this function approximates.
     sklearn_crt.Prototypes : The same approximation for Nadaraya-Watson estimators.
 
     Notes
     -----
-    Let :math:`W_p` be the sum of weights of cluster p (the number of its keys if there
-    is no mask), :math:`\bar k_p` its mean key and :math:`\bar v_p` its mean value.
-    Output i is
+    Let :math:`W_p` be the total weight of cluster p (the number of its keys if there is
+    no mask), :math:`\bar k_p` its mean key and :math:`\bar v_p` its mean value. Output
+    i is
 
     .. math:: \frac{\sum_p W_p e^{q_i \cdot \bar k_p / \sqrt d}\, \bar v_p}
        {\sum_p W_p e^{q_i \cdot \bar k_p / \sqrt d}} ,
 
-    which is exact attention with :math:`\log W_p` added to the scores, as in equation 1
-    of [1]_, where each token represents several others. Nothing overflows at any scale.
-    The error is of the order of the covariance between scores and values within the
-    clusters.
+    which is exact attention to the mean keys with :math:`\log W_p` added to the scores,
+    as in equation 1 of [1]_, where each token represents several others. Large scores
+    do not overflow. The error is of the order of the covariance between scores and
+    values within the clusters.
 
     The clusters are found by three steps of k-means, initialised by k-means++ on a
-    sample of the keys with a fixed seed. The result does not depend on the order of the
-    keys, and does not change if a vector is added to all of them. The keys are copied
-    to the CPU for this purpose, once for each batch and head, so ``torch.compile`` and
-    ``jax.jit`` cannot trace the function. Everything else is computed on the device of
-    q, and gradients are propagated to q, k, v and a numeric mask as if the clusters
-    were constant.
+    sample of the keys with a fixed seed. The clusters do not depend on the order of the
+    keys, and do not change if a vector is added to all keys. To find them, the keys of
+    each batch and head are copied to the CPU, so ``torch.compile`` and ``jax.jit``
+    cannot trace the function. The rest is computed on the device of q, and gradients
+    are propagated to q, k, v and a numeric mask as if the clusters were fixed.
 
     The time is O(L n_points (d + e)), and the memory O(L n_points).
 
@@ -283,7 +282,7 @@ def coreset_attention(
     if n_points < 1:
         raise ValueError(f"n_points must be at least 1, got {n_points}.")
     bias = logs_of_mask(key_mask, k)
-    if bias is not None:  # masks may contain the smallest number instead of -infinity
+    if bias is not None:  # masks may contain the smallest finite number
         nothing = constant((1,) * bias.ndim, -np.inf, bias)
         bias = namespace_of(bias).where(bias > least_log(k), bias, nothing)
         bias = asarray_like(bias, k)
@@ -324,17 +323,17 @@ def _groups(k, bias, n_points):
 
 
 def _cluster(keys: np.ndarray, n_points: int) -> np.ndarray:
-    """Return the cluster of each key; a few distinct keys each form a cluster."""
+    """Return the cluster of each key; few distinct keys form one cluster each."""
     rng = np.random.RandomState(0)
-    rows = keys / (np.abs(keys).max() or 1.0)  # so that squares are finite
+    rows = keys / (np.abs(keys).max() or 1.0)  # scaled so that squares are finite
     # Equal keys have equal products with a random vector, and different keys almost
-    # surely have different ones. The order of the products depends neither on the order
-    # of the keys nor on a vector that is added to all of them.
+    # surely have different products. The order of the products depends neither on the
+    # order of the keys nor on a vector that is added to all of them.
     products = np.sum(rows * rng.standard_normal(rows.shape[1]), axis=1)
     _, first, groups = np.unique(products, return_index=True, return_inverse=True)
     if first.size <= n_points:
         return groups
-    from sklearn.cluster import KMeans  # imported here, because it takes long
+    from sklearn.cluster import KMeans  # imported here, because the import is slow
 
     rows = rows[first]
     some = rng.permutation(first.size)[: _SAMPLED * n_points]
@@ -349,9 +348,8 @@ def _cluster(keys: np.ndarray, n_points: int) -> np.ndarray:
 def _initial_points(
     rows: np.ndarray, n_points: int, rng: np.random.RandomState
 ) -> np.ndarray:
-    """Return initial points by k-means++: rows drawn by their squared distances."""
-    # scikit-learn's function validates all rows for each point, which would take most
-    # of the time
+    """Return initial points, chosen among the rows by k-means++."""
+    # scikit-learn's function would spend most of the time on validation for each point
     chosen, left = [rng.randint(len(rows))], np.full(len(rows), np.inf)
     while len(chosen) < n_points:
         left = np.minimum(left, sq_norms(rows - rows[chosen[-1]])[:, 0])

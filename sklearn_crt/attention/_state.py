@@ -32,12 +32,12 @@ from ._features import Features, Map, check_rows, check_values, resolve
 
 @dataclass(frozen=True, eq=False)
 class LinearAttentionState:
-    r"""Sums over the keys so far, for causal attention one token at a time.
+    r"""Sums over all previous keys, for causal attention one token at a time.
 
     A language model that generates text computes one row of causal attention after
-    another. Exact attention reads all earlier keys for each row. This state has a fixed
-    size, and a new token needs O(m (d + e)) operations for m features, d columns of
-    keys and e columns of values.
+    another. Exact attention reads all earlier keys for each new row. This state has a
+    fixed size instead, and a new token costs O(m (d + e)) operations for m features, d
+    columns of keys and e columns of values.
 
     States are immutable: ``update`` returns a new state, so that several continuations
     can share a common beginning, as in beam search.
@@ -49,7 +49,7 @@ class LinearAttentionState:
 
     See Also
     --------
-    linear_attention : Attention of all rows at once.
+    linear_attention : Compute linear attention for all rows at once.
 
     Notes
     -----
@@ -88,16 +88,16 @@ class LinearAttentionState:
         Parameters
         ----------
         k : array of shape (..., n_tokens, d)
-            Their keys.
+            Keys of the new tokens.
         v : array of shape (..., n_tokens, e)
-            Their values.
+            Values of the new tokens.
         key_mask : array of shape (..., n_tokens), default=None
             As in :func:`linear_attention`.
 
         Returns
         -------
         state : LinearAttentionState
-            State that includes the earlier tokens and these.
+            State of the earlier and the new tokens.
         """
         check_rows(k, "k")
         check_values(k, v)
@@ -107,7 +107,7 @@ class LinearAttentionState:
         )
 
     def attend(self, q: Array) -> Array:
-        """Return the averages of the values for some queries.
+        """Return the attention outputs of some queries.
 
         Parameters
         ----------
@@ -127,11 +127,11 @@ class LinearAttentionState:
         numerators = queries.times(self._sums)
         if self._groups is None:
             return averages_of_values(numerators)
-        seen: Any = self._seen  # set with the groups
+        seen: Any = self._seen  # set together with the groups
         return self._groups.averages(numerators, self._groups.read(queries), seen)
 
     def _resolved(self, like):
-        """Return the state with its map in the library of an array."""
+        """Return the state with its map converted to the library of an array."""
         if self._sums is not None:
             return self
         resolved = resolve(self.feature_map, like)
@@ -154,7 +154,7 @@ class LinearAttentionState:
         return self._with(_sums=after, _seen=seen, _groups=groups)
 
     def _causal(self, q, k, values, bias, block=causal_block):
-        """Return the output of some rows, each after its token, and the state."""
+        """Return the causal attention of further rows, and the state after them."""
         keys = Features.of(self.feature_map, k, key=True, bias=bias)
         queries = Features.of(self.feature_map, q)
         numerators, after = block(self._sums, queries, keys, values)
@@ -167,7 +167,7 @@ class LinearAttentionState:
         return output, self._with(_sums=after, _seen=seen.last(), _groups=groups)
 
     def _arrays(self):
-        """Return the sums by name, each (..., n_heads, n, n_columns)."""
+        """Return the arrays of the state by name, each (..., n_heads, n, n_columns)."""
         sums, seen, groups = self._parts()
         found = {"values": sums.values, "log_scale": sums.log_scale}
         if groups is not None:
@@ -180,7 +180,7 @@ class LinearAttentionState:
         return self._sums, self._seen, self._groups
 
     def _with_arrays(self, arrays):
-        """Return the state with given sums."""
+        """Return the state with given arrays."""
         state = self._with(_sums=LogSum(arrays["values"], arrays["log_scale"]))
         if self.feature_map.is_positive:
             return state
@@ -190,7 +190,7 @@ class LinearAttentionState:
         return state._with(_seen=seen, _groups=groups)
 
     def _with(self, **changes):
-        """Return a copy with other fields, even those that ``__init__`` lacks."""
+        """Return a copy with changed fields, which ``__init__`` does not accept."""
         other = copy.copy(self)
         other.__dict__.update(changes)
         return other
@@ -200,7 +200,7 @@ class LinearAttentionState:
 
 
 def with_column_of_ones(v: Array) -> Array:
-    """Return values with a last column of ones, which sums up to the denominator."""
+    """Append a column of ones, whose weighted sum is the denominator, to the values."""
     # v (..., n_keys, e) -> (..., n_keys, e + 1)
     xp = namespace_of(v)
     return xp.concat([v, constant((*v.shape[:-1], 1), 1.0, v)], axis=-1)
@@ -224,13 +224,14 @@ def logs_of_mask(key_mask: Array | None, like: Array) -> Array | None:
 
 
 # --------------------------------------------------- from sums to averages of values
-# With positive features the denominator is positive if the query sees a key. Features
-# of both signs estimate the denominator S with a standard error s. The output follows
-# the rule of the Nadaraya-Watson estimators: the average is clipped to the range of the
-# values that the query attends to, and combined with the mean of these values. Its
-# weight is min(1, max(S, 0) / 2 s)^2. The error is the grouped jackknife over the
-# frequencies, s^2 = G / (G - 1) sum_g (S_g - n_g / m S)^2, with the part S_g of S from
-# the n_g of the m frequencies that are assigned to group g of G = 16 in turn.
+# With positive features, the denominator is positive if the query attends to any key.
+# Features of both signs estimate the denominator S with a standard error s. As in the
+# Nadaraya-Watson estimators, the average is then clipped to the range of the values
+# that the query attends to, and blended with the mean of these values, where the
+# average has weight min(1, max(S, 0) / 2 s)^2. The error s is a grouped jackknife
+# estimate, s^2 = G / (G - 1) sum_g (S_g - n_g / m S)^2: the m frequencies are assigned
+# to G = 16 groups in turn, and S_g is the contribution to S of the n_g frequencies in
+# group g.
 def averages_of_values(numerators: LogSum) -> Array:
     """Return the ratios of numerators and denominators, for positive features."""
     # -> (..., n_queries, n_values)
@@ -238,7 +239,7 @@ def averages_of_values(numerators: LogSum) -> Array:
 
 
 def _averages_where_positive(values):
-    """Return averages, or 0, and a mask that is True for positive denominators."""
+    """Return averages and the mask of positive denominators; other averages are 0."""
     xp, weights = namespace_of(values), values[..., -1:]
     positive = ~(weights <= 0)  # NaN remains NaN
     found = values[..., :-1] / xp.where(positive, weights, xp.ones_like(weights))
@@ -247,7 +248,7 @@ def _averages_where_positive(values):
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Sums over the keys for each group of frequencies, for errors of denominators.
+    """Sums over the keys per group of frequencies, to estimate denominator errors.
 
     The groups form an axis before the rows; smaller groups are padded with zeros.
     """
@@ -259,7 +260,7 @@ class Groups:
 
     @classmethod
     def of(cls, feature_map: Map, like: Array) -> Groups:
-        """Divide the frequencies of a map into groups, for arrays like another one."""
+        """Divide the frequencies of a map into groups, for arrays like a given one."""
         known = vars(feature_map).get("groups")
         if known is not None:
             return known
@@ -275,20 +276,20 @@ class Groups:
         return cls(columns.ravel(), asarray_like(counts, like), used)
 
     def plus(self, keys: Features, ones: Array) -> Groups:
-        """Return the groups with more keys."""
+        """Return the groups with further keys added."""
         # ones (..., n_keys, 1)
         new = self._split(keys).sum_over_rows(ones[..., None, :, :])
         return replace(self, sums=new if self.sums is None else self.sums.plus(new))
 
     def read(self, queries: Features) -> LogSum:
         """Return the contribution of each group to the denominators."""
-        sums: Any = self.sums  # not None, as there are keys
+        sums: Any = self.sums  # not None, because keys have been added
         return self._split(queries).times(sums)
 
     def causal(
         self, queries: Features, keys: Features, ones: Array, block: Callable
     ) -> tuple[LogSum, Groups]:
-        """Return parts of causal denominators, and the groups with these keys."""
+        """Return the parts of causal denominators, and the groups after these keys."""
         # ones (..., n_rows, 1)
         split = self._split(queries), self._split(keys)
         parts, sums = block(self.sums, *split, ones[..., None, :, :])
@@ -325,7 +326,7 @@ class Groups:
         squares = jackknife_variance(scaled, total * self.shares, n_groups, -1)
         squares = N_ERRORS**2 * squares[..., None]
         zero, one = xp.zeros_like(total), xp.ones_like(total)
-        # (S / 2 s)^2 without a square root, whose gradient may be infinite
+        # (S / 2 s)^2, computed without a square root, whose gradient may be infinite
         share = total * total / xp.where(squares > 0, squares, one)
         share = xp.where(squares > 0, xp.minimum(share, one), one)
         share = xp.where(total > 0, share, zero)
@@ -334,7 +335,7 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Sums and range of the values that each query attends to, and their number."""
+    """Sum, number and range of the values that each query attends to."""
 
     totals: Array  # (..., n_queries or 1, n_values + 1)
     low: Array  # (..., n_queries or 1, n_values)
@@ -373,7 +374,7 @@ class Seen:
         )
 
     def plus(self, other: Seen) -> Seen:
-        """Return the sums and the range over the keys of both."""
+        """Return the sums and the range over both sets of keys."""
         xp = namespace_of(self.totals)
         return Seen(
             self.totals + other.totals,
@@ -388,7 +389,7 @@ class Seen:
 
 
 def _running(function: Callable, array: Array, nothing: float) -> Array:
-    """Return running minima or maxima of rows, in steps of 1, 2, 4 ... rows."""
+    """Return running minima or maxima over rows, in steps of 1, 2, 4, ... rows."""
     xp, step, n = namespace_of(array), 1, array.shape[-2]
     while step < n:
         fill = constant((*array.shape[:-2], step, array.shape[-1]), nothing, array)

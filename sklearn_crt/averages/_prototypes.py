@@ -26,7 +26,7 @@ from .._kernel_parameter import (
     row_kernel,
 )
 from ..rows import Centers, Frame, Rows, Sigma, Statistics, resolve_sigma
-from ..rows.centers import DIGITS, allocate, cells, distinct_rows
+from ..rows.centers import DIGITS, allocate, distinct_rows, split_groups
 from ..rows.sample import hashes
 from ._exact import Choice, RowAverages
 from ._keys import Keys, as_kind
@@ -397,7 +397,7 @@ class PrototypeAverages(RowAverages):
         if in_cells:  # clustering within cells takes less time
             # for groups of two or three rows, random centres are good enough
             n_steps = 2 if self.targets.n_products(1) == 0 else None
-            groups = cells(centers.points, sigma, groups)
+            groups = split_groups(centers.points, sigma, groups)
         counts = allocate(np.bincount(groups, centers.weights), n_points)
         frame, _ = self._keys(whole).frame(centers.points, sigma)
         labels, parts, n_before = np.empty(len(y), dtype=int), [], 0

@@ -182,7 +182,7 @@ class QuantilesMixin:
         .. math:: \tau(x)^2 = \frac{k s^2(x) + 2 s^2}{k + 2}
            \left(1 + \frac{3}{k}\right) + (2.5\, \delta(x)\, s_y)^2, \quad
            \delta(x) = \max\left(1 - \frac{s(x)}{0.05}, 0\right)^3
-           \max\left(\frac{r(x)}{r_{99}}, 1\right) .
+           \min\left(\max\left(\frac{r(x)}{r_{99}}, 1\right), 5\right) .
 
         Here :math:`s^2(x)` is the weighted mean of the squared residuals of up to
         10,000 training rows. Their weights are products of two kernels: the kernel of
@@ -195,9 +195,9 @@ class QuantilesMixin:
         :meth:`score_samples`, r(x) the mean distance to five neighbours from which the
         score is computed, and :math:`r_{99}` the 99 % quantile of this distance among
         the training rows. Hence the term is zero for 95 % of new rows from the same
-        distribution. Far from all training rows it is proportional to the distance, as
-        the error is if the targets follow a linear trend. The residuals are computed in
-        the first call, which takes as long as predicting these rows.
+        distribution. It increases with the distance from the training rows up to a
+        limit, as the error does if the targets follow a linear trend. The residuals are
+        computed in the first call, which takes as long as predicting these rows.
 
         This is the normalised form of conformal prediction [1]_ with leave-one-out
         residuals instead of a separate calibration set.

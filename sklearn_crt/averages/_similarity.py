@@ -24,6 +24,8 @@ _N_NEIGHBORS = 5
 # distances is the quantile, at the level _USUAL_DISTANCES, of the distances between
 # each training row and the others.
 _LEAST_SCORE, _USUAL_DISTANCES = 0.05, 0.99
+# In a column that hardly varies among the training rows a row can be extremely far.
+_MOST_UNITS = 5.0
 
 
 class ComparedRows(NamedTuple):
@@ -95,7 +97,8 @@ class Similarity:
 
     def _compared(self, logs: np.ndarray, distances: np.ndarray) -> ComparedRows:
         scores = self.both.shares_below(self._least_share(logs, distances))
-        ratios = np.maximum(distances / self.unit, 1) if self.unit > 0 else 1.0
+        ratios = distances / self.unit if self.unit > 0 else distances
+        ratios = np.clip(ratios, 1, _MOST_UNITS)
         low = np.maximum(1 - scores / _LEAST_SCORE, 0)
         return ComparedRows(scores, low**3 * ratios)
 

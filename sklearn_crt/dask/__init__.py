@@ -1,6 +1,6 @@
-"""Fitting on collections of Dask, and lazy features and predictions.
+"""Fit estimators to Dask collections, and compute predictions lazily.
 
-Needs the extra ``dask``: ``pip install "sklearn-crt[dask]"``.
+Requires the extra ``dask``: ``pip install "sklearn-crt[dask]"``.
 """
 
 from .blocks import map_rows

@@ -25,9 +25,9 @@ def is_frame(table: Any) -> bool:
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns that each block must have, and the transformers applied first."""
+    """The columns that a block must have, and the transformers applied to it first."""
 
-    columns: dict[str, Any]  # for each table the column names, or their number
+    columns: dict[str, Any]  # names of the columns of each table, or their number
     ahead: Sequence[Any] = ()  # fitted transformers
 
     def read(self, number: int, **tables: Any) -> Any:
@@ -49,7 +49,7 @@ def declared_columns(table: Any) -> Any:
 
 
 def check_columns(block: Any, name: str, expected: Any, number: int) -> None:
-    """Raise ValueError if the columns of a block are not those declared."""
+    """Raise ValueError if the columns of a block differ from the declared columns."""
     if expected is None:
         return
     if isinstance(expected, int):
@@ -100,17 +100,17 @@ class Blocks:
         self._parts = None if frames else _delayed(tables)
 
     def starts(self, n_blocks: int) -> list[int]:
-        """Return the number of rows before each block."""
+        """Return the number of rows before each block, or an upper bound if unknown."""
         if self._sizes is None or any(map(math.isnan, self._sizes)):
             return [i * _SECTION for i in range(n_blocks)]
         return np.cumsum([0, *self._sizes[:-1]]).tolist()
 
     def select(self, *names: str) -> list[Any]:
-        """Return the collections with given names, block by block."""
+        """Return the blocks of the collections with given names."""
         if self._parts is not None:
             missing = [None] * len(self._parts["X"])
             return list(zip(*(self._parts.get(name, missing) for name in names)))
-        # one expression, so that unused columns are not read from a file
+        # in a single expression, so that Dask reads only the used columns of a file
         present = [self._tables[name] for name in names if name in self._tables]
         found = [name in self._tables for name in names]
         together = present[0].map_partitions(
@@ -125,7 +125,7 @@ class Blocks:
 
 
 def as_rows(X: Any) -> Any:
-    """Return a collection whose blocks contain whole rows; raise TypeError if not lazy.
+    """Return a collection with all columns in each block, or raise TypeError if eager.
 
     The columns of an array are joined if they are split into several blocks.
     """
@@ -184,8 +184,8 @@ def _together(*parts, found):
 def _delayed(tables):
     """Return the blocks of each table as delayed objects.
 
-    Arrays are optimised together, so that work that they share is computed only once,
-    for instance if the targets are computed from the rows.
+    Arrays are optimised together, so that shared work is done only once, for instance
+    if the targets are computed from the rows.
     """
     arrays = {name: table for name, table in tables.items() if not is_frame(table)}
     arrays = dict(zip(arrays, dask.optimize(*arrays.values()), strict=True))
@@ -216,26 +216,26 @@ def map_rows(method: Any, X: Any) -> Any:
     Parameters
     ----------
     method : callable
-        Method that takes rows and returns one row or number for each of them, such as
+        Method that takes rows and returns one row or one number per input row, such as
         ``sampler.transform`` or ``model.predict_proba``. Its estimator is sent to each
         worker once.
     X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
-        Rows. If the columns are split into blocks, these are joined. Nothing is
+        Input rows. Columns that are split into several blocks are joined. Nothing is
         computed by this call.
 
     Returns
     -------
     result : dask.array.Array of shape (n_samples, ...)
-        The lazy results, with the correct shape and type and in the same blocks of rows
-        as X. Blocks whose results would be larger than Dask's ``array.chunk-size``
-        (128 MiB) are split first, if their lengths are known.
+        Lazy array of the results, with the correct shape and dtype, in the same blocks
+        of rows as X. If the lengths of the blocks are known, blocks whose results would
+        exceed Dask's ``array.chunk-size`` (128 MiB) are split first.
 
     Raises
     ------
     TypeError
         If X is in memory, or if the method returns several arrays.
     ValueError
-        If a block, when it is computed, has different columns from those that X
+        If the columns of a block, when it is computed, differ from those that X
         declares.
 
     See Also
@@ -283,13 +283,13 @@ def map_rows(method: Any, X: Any) -> Any:
         meta=empty,
         dtype=empty.dtype,
         drop_axis=[1] if empty.ndim == 1 else None,
-        new_axis=[2] if empty.ndim == 3 else None,  # for slopes
+        new_axis=[2] if empty.ndim == 3 else None,  # an axis of slopes
         chunks=(X.chunks[0], *((n,) for n in empty.shape[1:])),
     )
 
 
 def _probe(method, X):
-    """Return the result of the method for two artificial rows of the type of X."""
+    """Return the result of the method for two artificial rows with the dtypes of X."""
     if is_frame(X):
         rows = X._meta_nonempty
     else:

@@ -39,7 +39,7 @@ from ..tables import AnovaSampler
 from .blocks import Blocks
 
 E = TypeVar("E")
-_BRANCHES = 8  # number of parts that are added in one task
+_BRANCHES = 8  # number of parts that a single task adds
 _AHEAD = (StandardScaler, MinMaxScaler, MaxAbsScaler, FrozenEstimator)
 
 
@@ -70,7 +70,7 @@ class FittedPart:
     noted: dict[str, Any]
 
     def __add__(self, other: FittedPart) -> FittedPart:
-        """Return the fitted value of the rows of both."""
+        """Return the fitted value for the blocks of both parts together."""
         return FittedPart(self.value + other.value, self.noted)
 
 
@@ -90,9 +90,9 @@ def sum_over_blocks(
     *shared: Any,
     names: Sequence[str] = ("X", "y", "sample_weight"),
 ) -> Any:
-    """Return, lazily, the sum of ``function(*shared, block)`` over the blocks.
+    """Return the lazy sum of ``function(*shared, block)`` over the blocks.
 
-    Blocks without rows are skipped. ``names`` are the collections that are needed.
+    Blocks without rows are skipped. ``names`` lists the collections needed.
     """
     call = dask.delayed(_of_block, pure=False)
     once = [dask.delayed(value, pure=False, traverse=False) for value in shared]
@@ -116,7 +116,7 @@ def _of_block(function, shared, layout, names, number, n_before, table):
 
 
 def read_statistics(sampler: Any, blocks: Blocks) -> Any:
-    """Return, lazily, the statistics that a sampler collects from blocks of rows."""
+    """Return a lazy value: the statistics that a sampler collects from the blocks."""
     check_params(sampler)
     # created once, so that all blocks share one seed
     parts = sampler, empty_value(sampler)
@@ -131,12 +131,12 @@ def _statistics_of(shell, empty, block):
 
 
 def with_statistics(sampler: Any, found: FittedPart) -> Any:
-    """Return the sampler with the feature map for the statistics of all blocks."""
+    """Return the sampler with the feature map determined by the statistics."""
     return with_value(sampler, found.value.with_map(), found.noted)
 
 
 def labels(blocks: Blocks) -> Any:
-    """Return, lazily, the sorted labels of all blocks."""
+    """Return a lazy array of the sorted labels of all blocks."""
     unique = dask.delayed(_unique, pure=False)
     return tree_sum(_union, [unique(table) for table in blocks.select("y")])
 
@@ -154,7 +154,7 @@ def _union(a, b):
 
 
 def _check_one_type(labels):
-    """Raise ValueError if strings and numbers are mixed, which NumPy would convert."""
+    """Raise ValueError for strings mixed with numbers, which NumPy would convert."""
     of_kind: dict[bool, Any] = {}
     for label in labels:
         of_kind.setdefault(isinstance(label, str), label)
@@ -178,17 +178,17 @@ def fit(
 
     Use it for tables that do not fit into memory, or that are spread over a cluster.
     Each block is read twice: first for the statistics that determine the feature map,
-    then to accumulate the statistics of its features (in ridge regression, for each
-    candidate sigma). Kernel averages that select ``sigma`` read it once more, for a
-    sample of the rows. It is read only once if the map is fixed already
-    (``FrozenEstimator(sampler)``) and ``classes`` are given. Each scaler of a pipeline
-    reads the blocks once more.
+    then to accumulate the statistics of its features (for each candidate sigma in ridge
+    regression). Kernel averages that select ``sigma`` read each block a third time, to
+    draw a sample of the rows. A single pass suffices if the map is already fixed
+    (``FrozenEstimator(sampler)``) and ``classes`` is given. Each scaler in a pipeline
+    adds a pass.
 
     Results are reproducible: the statistics are added in a tree of fixed order, so two
-    runs agree to the last bit, whichever worker computes which block. The results
-    differ from those of ``estimator.fit`` on all rows by rounding only. There is one
+    runs agree to the last bit, whichever worker computes which block. Apart from
+    rounding, the results equal those of ``estimator.fit`` on all rows, with one
     exception: if the lengths of the blocks are unknown (as in a DataFrame),
-    ``sigma="median"`` and hybrids use another sample of the rows.
+    ``sigma="median"`` and hybrids use a different sample of the rows.
 
     Parameters
     ----------
@@ -197,32 +197,33 @@ def fit(
         (NadarayaWatsonClassifier, NadarayaWatsonRegressor) and the sampler of ridge
         regression (RandomFeatureRidge, RandomFeatureRidgeClassifier) must be
         ``"linear"``, a sampler of this package, or any transformer in a
-        ``FrozenEstimator``. ``LearnedMetric`` learns from a sample of the rows of all
-        blocks, the same as for rows in memory. A pipeline must end in one of these
-        estimators; its other steps may be ``StandardScaler``, ``MinMaxScaler``,
-        ``MaxAbsScaler``, or any transformer in a ``FrozenEstimator``.
+        ``FrozenEstimator``. ``LearnedMetric`` learns from a sample drawn from all
+        blocks, which is the same sample as for rows in memory. A pipeline must end in
+        one of these estimators; its other steps may be ``StandardScaler``,
+        ``MinMaxScaler``, ``MaxAbsScaler``, or any transformer in a ``FrozenEstimator``.
     X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
-        Rows, in blocks of any length. If the columns are split into blocks, these are
+        Rows, in blocks of any length. Columns that are split into several blocks are
         joined.
     y : dask collection or array-like of shape (n_samples,) or (n_samples, n_outputs)
-        Labels or numbers; samplers ignore them.
+        Class labels or numeric targets; samplers ignore them.
     sample_weight : dask collection or array-like of shape (n_samples,), default=None
-        Non-negative weights. In a pipeline only the last step uses them.
+        Non-negative weights. In a pipeline, only the last step uses them.
     classes : array-like of shape (n_classes,), default=None
-        All the labels, in any order. None collects them from y.
+        All class labels, in any order. By default, they are collected from y.
 
     Returns
     -------
     estimator : estimator
-        A fitted estimator of the same class, which predicts, pickles and merges like
-        any other.
+        A fitted estimator of the same class, which can predict, be pickled and be
+        merged like any other.
 
     Raises
     ------
     TypeError
-        If X is in memory, if the estimator keeps rows (with an exact kernel, which is
-        the default, ``Prototypes`` or ``CentersRBFSampler``) or searches by
-        cross-validation, or if a step of a pipeline needs all rows at once.
+        If X is in memory, if the estimator keeps training rows (kernel averages with an
+        exact kernel, which is their default, ``Prototypes`` and ``CentersRBFSampler``),
+        if it selects parameters by cross-validation, or if a step of a pipeline needs
+        all rows at once.
     ValueError
         If a parameter, X, y or a weight is out of range, if a block has different
         columns from those that its collection declares, or if blocks have labels of
@@ -230,12 +231,12 @@ def fit(
 
     See Also
     --------
-    map_rows : Lazy features and predictions.
+    map_rows : Compute features or predictions lazily.
 
     Notes
     -----
     The computation uses the active scheduler: a ``distributed.Client``, if there is
-    one. All columns must have the same floating type; DataFrames with strings or
+    one. All columns must have the same floating-point dtype; DataFrames with strings or
     categories raise an error, except in ridge regression with an
     :class:`AnovaSampler`, which learns its kernel from a sample of the rows of all
     blocks.
@@ -295,7 +296,7 @@ def _check_scalers(pipeline):
 
 
 def _fit_scaler(scaler, X, ahead):
-    """Return a scaler that was fitted to the blocks one after another."""
+    """Return the scaler, fitted to one block after another."""
     if isinstance(scaler, FrozenEstimator):
         return scaler
     blocks = Blocks(X, ahead=ahead)
@@ -385,7 +386,7 @@ def _fitted_sampler(model, transformer, blocks, sample_weight, classes):
         if classes is not None:
             _check_one_type(np.asarray(classes, dtype=object).tolist())
         given = None if classes is None else np.unique(classes)
-        # one graph, so that work that rows and targets share is done only once
+        # in a single graph, so that work shared by rows and targets is done only once
         found, there = dask.compute(found, labels(blocks) if given is None else None)
         model.classes_ = given if given is not None else _or_raise(there)
     if fixed:
@@ -417,14 +418,14 @@ def _fitted_to_tables(model, sampler, found, blocks):
 
 
 def _with_kernel(model, sampler):
-    """Return a copy of a model that reads tables like a sampler."""
+    """Return a copy of a model that reads tables in the same way as a sampler."""
     shell = copy.copy(model)
     shell.kernel = FrozenEstimator(sampler)
     return shell
 
 
 def _sample_for_kernel(shell, empty, block):
-    """Return the rows of a block that may be in the sample of the kernel."""
+    """Return the rows of a block that may be in the sample for learning the kernel."""
     model, batch = read_rows(shell, *block[:3])
     return FittedPart(empty.plus(batch), columns_of(model))
 
@@ -474,6 +475,6 @@ def _fit_metric(metric, tables, ahead, classes):
 
 
 def _sample_for_metric(shell, block):
-    """Return the rows of a block that may be in the sample of the metric."""
+    """Return the rows of a block that may be in the sample for learning the metric."""
     model, batch = read_rows(shell, *block[:3])
     return FittedPart(empty_value(model, batch).plus(batch), columns_of(model))

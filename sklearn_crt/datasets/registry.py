@@ -11,27 +11,27 @@ _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
 
 @dataclass(frozen=True, kw_only=True)
 class UCIDataset:
-    """A text file of rows, delimited or in svmlight form; columns count from 0."""
+    """Description of a text file, delimited or svmlight; columns count from 0."""
 
     name: str
     file_name: str
     url: str | None  # None if it is no longer offered and a local copy is needed
-    # checksum of the uncompressed file; None if unknown, then the form is checked
+    # checksum of the uncompressed file; if None, rows and columns are checked instead
     sha256: str | None
     n_bytes: int  # approximate size of the uncompressed file
     column_names: str  # names of all columns of the file, separated by spaces
     citation: str
-    separator: str | None = ","  # None for any number of spaces
-    # lines "class column:value ..."; the name of the class column is the last one
+    separator: str | None = ","  # None for any amount of whitespace
+    # lines have the form "class column:value ..."; the last name is that of the class
     svmlight: bool = False
-    # index of the target, or the first of several columns that are averaged
+    # index of the target column, or of the first of several that are averaged
     target: int = -1
     n_targets: int = 1
     header: bool = False
     categorical: tuple[int, ...] = ()
     dropped: tuple[int, ...] = ()
     task: Literal["classification", "regression"] = "classification"
-    # further properties of a file without a checksum
+    # checked if there is no checksum
     n_rows: int | None = None
     classes: tuple[int, ...] = ()
 

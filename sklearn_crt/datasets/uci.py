@@ -1,4 +1,4 @@
-"""Data sets of UCI: files, their contents and the function that fetches them."""
+"""Fetch data sets of the UCI repository, and verify and parse their files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DEPTH = 3  # levels of sub-folders that are searched below SKLEARN_CRT_DATA
 # retries of a download, and the delay between them in seconds
 _N_RETRIES, _DELAY = 3, 1
 _SILENCE = 30  # seconds without any data after which a download is cancelled
-_MOST_TIMES = 4  # limit on the size of a file, as a multiple of that of the original
+_MOST_TIMES = 4  # largest accepted file size, as a multiple of the original size
 
 
 def _open_zip(file: IO[bytes], name: str) -> IO[bytes]:
@@ -45,7 +45,7 @@ _OPENERS: dict[str, Callable[[IO[bytes], str], IO[bytes]]] = {
     ".bz2": lambda file, name: bz2.BZ2File(file),
     ".zip": _open_zip,
 }
-# errors of the modules for compressed files; encrypted archives raise RuntimeError
+# errors that decompression can raise; RuntimeError is raised for encrypted archives
 _UNREADABLE = (
     OSError,
     EOFError,
@@ -106,7 +106,7 @@ def load(
 
 @contextmanager
 def _time_limit() -> Iterator[None]:
-    """Limit how long a connection waits for a byte, unless the user has set a limit."""
+    """Limit how long a connection waits for data, unless the user has set a limit."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(_SILENCE if before is None else before)
     try:
@@ -118,7 +118,7 @@ def _time_limit() -> Iterator[None]:
 def _download(url: str, path: Path) -> bytes:
     """Download a file, store it, and return its contents."""
     path.unlink(missing_ok=True)  # the contents are verified later, after decompression
-    # Each retry raises a warning, which would end the call if warnings are errors.
+    # Each retry warns, which would end the download if warnings are turned into errors.
     with _time_limit(), warnings.catch_warnings(action="ignore", category=UserWarning):
         folder, name = path.parent, path.name
         options = {"n_retries": _N_RETRIES, "delay": _DELAY}
@@ -127,7 +127,7 @@ def _download(url: str, path: Path) -> bytes:
 
 
 def _candidates(file_name: str, data_home: _DataHome) -> Iterator[Path]:
-    """Yield existing files with a name, compressed or not, in the order of search."""
+    """Yield the existing files of a given name, compressed or not, in search order."""
     places = []
     # if the folder cannot be created, the other folders are still searched
     with suppress(OSError):
@@ -142,7 +142,7 @@ def _candidates(file_name: str, data_home: _DataHome) -> Iterator[Path]:
 
 
 def _check(spec: UCIDataset, packed: bytes, suffix: str) -> tuple[Bunch | None, str]:
-    """Return the contents of the correct file, or None and what was found instead."""
+    """Return the parsed contents of a correct file, otherwise None and the reason."""
     limit = _MOST_TIMES * spec.n_bytes
     content = packed
     if suffix in _OPENERS:
@@ -174,7 +174,7 @@ def _check_form(spec: UCIDataset, content: bytes, bunch: Bunch) -> None:
     if spec.classes and classes != [*spec.classes]:
         raise ValueError(f"classes {classes[:9]} instead of {[*spec.classes]}")
     if spec.svmlight:
-        # omitted values are 0, so a truncated file would not be noticed
+        # omitted values are 0, so a truncated line would not be noticed
         if not content.endswith(b"\n"):
             raise ValueError("the last line has no end")
     else:
@@ -205,7 +205,7 @@ def _not_found(
 
 
 def parse(spec: UCIDataset, content: bytes) -> Bunch:
-    """Parse the content of a file into arrays and their names."""
+    """Parse the content of a file into arrays and column names."""
     names = spec.column_names.split()
     first = spec.target % len(names)
     targets = range(first, first + spec.n_targets)
@@ -218,7 +218,7 @@ def parse(spec: UCIDataset, content: bytes) -> Bunch:
     else:
         lines = content.decode("utf-8").splitlines()[spec.header :]
         lines = [line for line in lines if line.strip()]
-        if not lines:  # NumPy would only raise a warning
+        if not lines:  # NumPy would only warn
             raise ValueError("no rows")
 
         def read(columns: Sequence[int], dtype: type) -> np.ndarray:
@@ -301,21 +301,21 @@ def fetch_uci(
     return_X_y: bool = False,
     as_frame: bool = False,
 ) -> Bunch | tuple[Any, Any]:
-    """Load a data set of the papers on random features from its original file.
+    """Load a data set used in papers on random features from its original file.
 
     Parameters
     ----------
     name : str
         ``"abalone"``, ``"banknote"``, ``"car"``, ``"yeast"``, ``"cmc"``,
-        ``"nursery"``, ``"wifi"``, ``"chess"`` (the eight of the papers [2]_),
+        ``"nursery"``, ``"wifi"``, ``"chess"`` (the eight data sets of [2]_),
         ``"wine"``, ``"letter"``, ``"sgemm"``, ``"skin"``, ``"ijcnn1"``, which comes
         from the LIBSVM collection, or ``"housing"``, which UCI has withdrawn and which
         needs a local file.
     data_home : str or path-like, default=None
-        Folder of downloads, by default :func:`sklearn.datasets.get_data_home`. The file
-        is stored in its sub-folder ``sklearn_crt``.
+        Folder for downloads, by default :func:`sklearn.datasets.get_data_home`. The
+        file is stored in its sub-folder ``sklearn_crt``.
     download_if_missing : bool, default=True
-        If False, an error is raised if the file is not on this machine.
+        If False, raise an error instead of downloading a missing file.
     return_X_y : bool, default=False
         If True, return ``(data, target)`` instead of a Bunch.
     as_frame : bool, default=False
@@ -331,8 +331,8 @@ def fetch_uci(
             of strings (categories) and floats (numbers). If `as_frame=True`,
             categorical columns have dtype "category" and all others float64.
         target : {ndarray, Series} of shape (n_samples,)
-            Classes as in the file: int64 if they are integers, otherwise strings (dtype
-            "category" in a frame); float64 for regression.
+            Class labels, int64 if they are integers, otherwise strings (dtype
+            "category" in a frame); float64 numbers for regression.
         frame : DataFrame of shape (n_samples, n_features + 1) or None
             `data` and `target` together if `as_frame=True`, otherwise None.
         feature_names : list of str
@@ -340,14 +340,14 @@ def fetch_uci(
         target_names : ndarray of shape (n_classes,) or None
             The sorted classes; None for regression.
         categorical_features : list of int
-            Indices of the columns of `data` that are categorical without an order.
+            Indices of the categorical columns of `data`, whose values have no order.
         DESCR : str
             Description of the data set.
         filename : str
             Path of the file that was read.
 
     (data, target) : tuple if ``return_X_y`` is True
-        The two attributes of these names.
+        The attributes `data` and `target`.
 
     Raises
     ------
@@ -361,16 +361,17 @@ def fetch_uci(
 
     Notes
     -----
-    A file with the correct SHA-256 checksum, which may be plain, ``.gz``, ``.bz2`` or
-    ``.zip`` (the checksum is that of the uncompressed content), is searched in the
-    sub-folder ``sklearn_crt`` of `data_home`, in `data_home`, and in the folders named
-    by the environment variable ``SKLEARN_CRT_DATA`` (separated by :data:`os.pathsep`)
-    down to three levels of sub-folders. Otherwise it is downloaded from UCI [1]_ with
-    :func:`sklearn.datasets.fetch_file`, checked and stored. A file in the sub-folder
-    ``sklearn_crt`` that is not the original is removed first. No checksum is known for
-    ``"skin"`` and ``"ijcnn1"``; instead their rows, columns and classes are counted. A
-    file that is larger than four times the original when it is uncompressed is
-    rejected, and a download is cancelled if the server sends nothing for 30 seconds.
+    The function looks for a file with the correct SHA-256 checksum of its uncompressed
+    content, either plain or compressed as ``.gz``, ``.bz2`` or ``.zip``, in the
+    sub-folder ``sklearn_crt`` of `data_home`, in `data_home` itself, and in the folders
+    listed in the environment variable ``SKLEARN_CRT_DATA`` (separated by
+    :data:`os.pathsep`), including three levels of their sub-folders. If there is none,
+    the file is downloaded from UCI [1]_ with :func:`sklearn.datasets.fetch_file`,
+    verified and stored; an incorrect file in the sub-folder ``sklearn_crt`` is removed
+    first. No checksum is known for ``"skin"`` and ``"ijcnn1"``, so their rows, columns
+    and classes are checked instead. A file whose uncompressed size exceeds four times
+    that of the original is rejected, and a download is cancelled after 30 seconds
+    without data.
 
     In the papers, categorical columns are one-hot encoded, and then all columns are
     standardised.

@@ -1,6 +1,6 @@
-"""Joint distributions of frequencies: couplings, and distributions of the norm.
+"""Couplings (joint distributions of frequencies) and distributions of their norms.
 
-This module is private; ``sklearn_crt.extend`` exports what extensions need.
+This module is private; ``sklearn_crt.extend`` exports the names that extensions need.
 """
 
 from .base import Affine as Affine

@@ -1,4 +1,4 @@
-"""Frequencies, and couplings, which are joint distributions of frequencies."""
+"""Matrices of frequencies, and couplings, which are joint distributions of them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .radial import Family
 
 
 class Frequencies:
-    """Frequencies that are stored as the columns of a matrix.
+    """Random frequencies, stored as the columns of a matrix.
 
     Parameters
     ----------
     weights : ndarray of shape (n_features, n_frequencies)
-        One frequency in each column, for ``sigma=1``.
+        One frequency per column, for ``sigma=1``.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Frequencies:
     sq_norms: Any
 
     def __init__(self, weights: np.ndarray):
-        # a contiguous array makes products twice as fast
+        # matrix products are twice as fast if the array is contiguous
         self.weights = np.ascontiguousarray(weights)
         self.sq_norms = np.einsum("lm,lm->m", weights, weights)
 
@@ -62,39 +62,40 @@ class Frequencies:
 
     @property
     def dtype(self) -> Any:
-        """The floating type."""
+        """Floating-point dtype of the frequencies."""
         return self.sq_norms.dtype
 
     def apply(self, X: Any, out: np.ndarray | None = None) -> Any:
-        """Apply the frequencies to rows.
+        """Compute the inner products of rows with the frequencies.
 
         Parameters
         ----------
         X : {array, sparse matrix} of shape (..., n_samples, n_features)
-            Rows, in the array library of the frequencies.
+            Rows, as an array of the same library as the frequencies.
         out : ndarray of shape (..., n_samples, n_frequencies), default=None
-            Array that may be overwritten with the result and returned.
+            Output array. If it is given, the result may be written to it.
 
         Returns
         -------
         projection : array of shape (..., n_samples, n_frequencies)
-            The inner products w.x.
+            The inner product w.x of each row x with each frequency w.
         """
         return dense_product(X, self.weights, out)
 
     def of_shift(self, shift: np.ndarray) -> np.ndarray:
-        """Return the inner products with a vector by which many rows are shifted.
+        """Return the inner products of the frequencies with a common shift of the rows.
 
         Parameters
         ----------
         shift : ndarray of shape (n_features,)
-            The vector.
+            Vector that is subtracted from all rows.
 
         Returns
         -------
         products : ndarray of shape (n_frequencies,)
-            They are cached until the method is called with another vector, because they
-            may take longer than the products with a chunk of sparse rows.
+            The inner products. They are cached until the method is called with another
+            vector, because computing them can take longer than multiplying a chunk of
+            sparse rows by the frequencies.
         """
         known, products = self.__dict__.get("_of_shift", (None, None))
         if known is None or known.dtype != shift.dtype or np.any(known != shift):
@@ -103,7 +104,7 @@ class Frequencies:
         return products
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the state, without cached arrays."""
+        """Return the state for pickling, without cached arrays."""
         return {k: v for k, v in self.__dict__.items() if k != "_of_shift"}
 
     def stack(self, scale: float, offsets: Any) -> Any:
@@ -112,29 +113,29 @@ class Frequencies:
         Parameters
         ----------
         scale : float
-            Factor of the inner products.
+            Factor by which the inner products are multiplied.
         offsets : array of shape (1, n_frequencies)
-            Numbers that are added to each column.
+            Offset of each column.
 
         Returns
         -------
         stacked : array of shape (n_features + 2, n_frequencies) or None
-            The matrix; None if the frequencies are not applied as a matrix.
+            The matrix; None if the frequencies are not stored as a matrix.
         """
         return stack(self.weights, scale, offsets)
 
     def to(self, like: Any) -> Frequencies:
-        """Return a copy for the array library, device and data type of an array.
+        """Convert the frequencies to the library, device and dtype of an array.
 
         Parameters
         ----------
         like : array
-            Array whose library, device and floating type the rows will have.
+            Array with the library, device and floating-point dtype of the rows.
 
         Returns
         -------
         frequencies : Frequencies
-            These frequencies, or a copy in the library, device and type of the array.
+            The same object if nothing needs to be converted, otherwise a copy.
         """
         weights = asarray_like(self.weights, like)
         return self if weights is self.weights else self._moved(weights, like)
@@ -150,14 +151,14 @@ class Frequencies:
         Returns
         -------
         weights : ndarray of shape (n_features, n_frequencies)
-            One frequency in each column.
+            One frequency per column.
         """
         return self.weights
 
 
 @dataclass(frozen=True, eq=False)
 class Affine:
-    """The form scale * w.x + offset of each frequency, for ``Inputs.affine``."""
+    """Functions scale * w.x + offset, one per frequency, for ``Inputs.affine``."""
 
     frequencies: Frequencies
     scale: float
@@ -169,13 +170,13 @@ class Affine:
         return self.frequencies.stack(self.scale, self.offsets)
 
     def to(self, like: Any) -> Affine:
-        """Return a copy for the library, device and data type of an array."""
+        """Convert the functions to the library, device and dtype of an array."""
         offsets = asarray_like(self.offsets, like)
         return Affine(self.frequencies.to(like), self.scale, offsets)
 
 
 class JointFrequencies(Frequencies):
-    """Concatenated frequencies of several maps, without a joint matrix."""
+    """Frequencies of several maps, concatenated without storing a joint matrix."""
 
     def __init__(self, parts: Sequence[Frequencies]):
         self.parts = parts
@@ -201,28 +202,29 @@ class JointFrequencies(Frequencies):
 class Coupling(ABC):
     """Joint distribution of the frequencies that a feature map uses.
 
-    Each frequency follows the spectral distribution of the kernel. A coupling
-    does not change the distribution of a single frequency, so the estimate of the
-    kernel remains unbiased. It changes the cross moments of the frequencies so that the
-    variance decreases. Draws are nested: if the generators are in the same state, the
-    first m of 2m frequencies are the same as in a draw of m frequencies.
+    Each frequency follows the spectral distribution of the kernel. A coupling makes the
+    frequencies depend on each other to reduce the variance of the kernel estimate. The
+    estimate remains unbiased, because the distribution of a single frequency does not
+    change. Draws are nested: with generators in the same state, the first m of 2m
+    frequencies are the same as in a draw of m frequencies.
 
     Attributes
     ----------
     exact : bool
-        Whether each frequency has exactly the distribution of the kernel; False for
-        structured projections.
+        Whether each frequency follows the spectral distribution of the kernel exactly;
+        False for structured couplings.
     bias : float
-        Bound on the relative bias of an estimate for rows of norm 0.7 and sigma 1; 0 if
-        ``exact`` is True.
+        Upper bound on the relative bias of the kernel estimate for rows of norm 0.7
+        with ``sigma=1``; 0 if ``exact`` is True.
     independent_norms : bool
-        Whether the norms of a block are independent, as closed forms of the variance
-        assume; False for stratified norms.
+        Whether the norms of the frequencies in a block are independent, as closed forms
+        of the variance assume; False for stratified norms.
     norm_dependent : bool
-        Whether directions depend on norms, so that ``weigh`` has an effect.
+        Whether the directions of the frequencies depend on their norms, so that
+        ``weigh`` has an effect.
     opposite : bool
-        Whether each frequency w of a draw represents w and -w, which only positive
-        exponential maps can use.
+        Whether each drawn frequency w represents the pair w and -w. Only positive
+        exponential maps can use such a coupling.
     """
 
     exact = True
@@ -248,13 +250,15 @@ class Coupling(ABC):
         Parameters
         ----------
         radial_law : callable
-            Function that returns the distribution of the norm of a frequency in a given
-            dimension. This is an object with ``rvs(size, random_state)``, whose smaller
-            draws are the beginning of larger ones, ``ppf(u)`` and ``cdf(r)``.
+            Function that takes the dimension and returns the distribution of the norm
+            of a frequency: an object with the methods ``ppf(u)``, ``cdf(r)`` and
+            ``rvs(size, random_state)``. A smaller draw must be the beginning of a
+            larger draw.
         n_frequencies, n_features : int
             Number m of frequencies, and their dimension d.
         rng : numpy.random.Generator
-            Source of randomness. Separate draws use child generators.
+            Random generator. Directions, norms and other quantities are drawn from
+            separate child generators, which are created by ``rng.spawn``.
 
         Returns
         -------
@@ -273,7 +277,7 @@ class Coupling(ABC):
         Returns
         -------
         sizes : ndarray of int
-            They sum to m.
+            Sizes of the blocks, which sum to m.
         """
         return np.ones(n_frequencies, dtype=int)
 
@@ -309,7 +313,7 @@ class Coupling(ABC):
         return int(np.sum(sizes * (sizes - 1)))
 
     def fixed_cosine(self, n_features: int) -> float | None:
-        """Return ``cosine`` if the norms are independent, as closed forms assume.
+        """Return ``cosine`` if the norms are independent, and None otherwise.
 
         Parameters
         ----------
@@ -319,8 +323,8 @@ class Coupling(ABC):
         Returns
         -------
         cosine : float or None
-            The cosine; None if there is no closed form for pairs of frequencies of a
-            block.
+            The cosine; None if the variance for pairs of frequencies in a block has no
+            closed form.
         """
         return self.cosine(n_features) if self.independent_norms else None
 
@@ -330,14 +334,14 @@ class Coupling(ABC):
         Parameters
         ----------
         coefficient : float or None
-            Coefficient c of features in which a frequency w has the weight ``|w| exp(c
-            |w|^2)``; None if directions that depend on norms would not reduce the
-            variance.
+            Coefficient c in the weight ``|w| exp(c |w|^2)`` that the features give to a
+            frequency w; None if directions that depend on the norms would not reduce
+            the variance.
 
         Returns
         -------
         coupling : Coupling
-            Itself, unless ``norm_dependent``.
+            The coupling itself, or a copy with this coefficient if ``norm_dependent``.
         """
         return self
 
@@ -352,13 +356,13 @@ def register(name: str) -> Callable[[type[C]], type[C]]:
     Parameters
     ----------
     name : str
-        New value for the parameter ``coupling`` of samplers.
+        Name of the coupling, for the parameter ``coupling`` of samplers.
 
     Returns
     -------
     decorator : callable
-        Function that registers a class and returns it. The class must be callable
-        without arguments.
+        Function that registers a class and returns it. The constructor of the class
+        must not require any arguments.
     """
 
     def add(cls: type[C]) -> type[C]:
@@ -379,24 +383,25 @@ def get_coupling(
     usable: Callable[[Any], bool] | None = None,
     reason: str = "",
 ) -> Coupling:
-    """Return the coupling with a given name, or the object itself.
+    """Return the coupling with a given name; a coupling object is returned as it is.
 
     Parameters
     ----------
     coupling : str or Coupling
         Value of the parameter ``coupling`` of a sampler.
     owner : str
-        Name of the class of the sampler, for the error message.
+        Class name of the sampler, for the error message.
     usable : callable, default=None
-        Function that returns whether the sampler can use a coupling, given as an object
-        or as its class. None excludes couplings whose frequencies w represent w and -w.
+        Function that takes a coupling object or class and returns whether the sampler
+        can use it. None excludes the couplings in which a frequency w represents the
+        pair w and -w.
     reason : str, default=""
         Reason why some couplings cannot be used, for the error message.
 
     Returns
     -------
     coupling : Coupling
-        The object.
+        The coupling.
 
     Raises
     ------

@@ -15,7 +15,7 @@ from scipy.stats import qmc
 from .base import Coupling, Frequencies, register
 from .radial import Family, RadialLaw
 
-_GROUP = 2**16  # numbers in the blocks that are drawn at once, few enough for the cache
+_GROUP = 2**16  # array elements in a chunk, so that it fits in the CPU cache
 
 
 def check_quantiles(law: RadialLaw, coupling: str) -> None:
@@ -29,7 +29,7 @@ def check_quantiles(law: RadialLaw, coupling: str) -> None:
 
 @register("iid")
 class Independent(Coupling):
-    """Independent frequencies, whose directions are uniform on the sphere."""
+    """Independent frequencies with directions that are uniform on the sphere."""
 
     def draw(
         self, radial_law: Family, n_frequencies: int, n_features: int, rng: Generator
@@ -42,17 +42,18 @@ class Independent(Coupling):
 
 
 class BlockCoupling(Coupling):
-    """Independent blocks of ``n_features`` frequencies that depend on each other.
+    """Independent blocks, each of ``n_features`` mutually dependent frequencies.
 
-    The last block may be partial; it then contains the first vectors of a full block,
-    so that draws are nested. A subclass states ``_directions`` and ``cosine``.
+    The last block may be incomplete; it then consists of the first vectors of a full
+    block, so that draws are nested. A subclass implements ``_directions`` and
+    ``cosine``.
 
     Parameters
     ----------
     stratified : bool, default=False
-        Whether the d norms of a block are stratified, that is, drawn one from each of d
-        equally probable parts of their distribution, in random order. Each norm still
-        has the whole distribution, and together they cover it.
+        Whether the d norms of a block are stratified: their distribution is divided
+        into d equally probable intervals, and one norm is drawn from each interval, in
+        random order. Each single norm still has the original distribution.
     """
 
     def __init__(self, *, stratified: bool = False):
@@ -96,7 +97,7 @@ class BlockCoupling(Coupling):
         if not self.stratified:
             return law.rvs(n_frequencies, random_state=rng)
         check_quantiles(law, repr(self))
-        # whole blocks, so that draws are nested
+        # norms are drawn for full blocks, so that draws are nested
         shape = -(-n_frequencies // n_features), n_features
         order_rng, place_rng = rng.spawn(2)
         strata = np.argsort(order_rng.random(shape), axis=1)
@@ -110,12 +111,12 @@ class BlockCoupling(Coupling):
     ) -> np.ndarray:
         """Return unit vectors (n_blocks, size, n_features) for norms (n_blocks, size).
 
-        Implementations must use the generator block by block, and a partial block must
-        be the beginning of a full block.
+        Implementations must draw one block after the other, and an incomplete block
+        must consist of the first vectors of a full block.
         """
 
 
-# number of columns from which one call of LAPACK per block is the fastest
+# number of columns from which a separate LAPACK call for each block is faster
 _ONE_BY_ONE = 64
 
 
@@ -124,25 +125,26 @@ class Orthogonal(BlockCoupling):
     r"""Blocks of d orthogonal frequencies with independent norms.
 
     The directions of a block are the rows of a Haar-distributed orthogonal matrix. Each
-    is multiplied by an independent norm (with a chi distribution with d degrees of
-    freedom for the Gaussian kernel), so each frequency has exactly the distribution of
-    the kernel [1]_.
+    row is multiplied by an independent norm, so each frequency follows the spectral
+    distribution of the kernel exactly [1]_. For the Gaussian kernel, the norms have a
+    chi distribution with d degrees of freedom.
 
     Parameters
     ----------
     stratified : bool, default=False
-        Whether the d norms of a block are stratified, that is, drawn one from each of d
-        equally probable parts of their distribution, in random order. The estimate
-        remains unbiased. For kernels whose frequencies have heavy tails (Laplacian,
-        Matern), for which orthogonality alone is of little use, the variance decreases
-        by up to a half. ``kernel_variance`` then has no closed form.
+        Whether the d norms of a block are stratified: their distribution is divided
+        into d equally probable intervals, and one norm is drawn from each interval, in
+        random order. The estimate remains unbiased. Stratified norms reduce the
+        variance by up to half for kernels whose frequencies have heavy tails
+        (Laplacian, Matern), where orthogonality alone is of little use. With stratified
+        norms, the variance has no closed form.
 
     Notes
     -----
     The matrix Q in the QR decomposition of a Gaussian matrix has the Haar distribution
-    only after its columns are multiplied by the signs of the diagonal of R. With the
-    signs that LAPACK returns, the first vector always lies on the same side of a plane,
-    and an estimate from positive features is 21 % too small for d = 4.
+    only after its columns are multiplied by the signs of the diagonal of R. Without
+    this correction, the first vector that LAPACK returns always lies on the same side
+    of a plane, and an estimate from positive features is 21 % too small for d = 4.
 
     References
     ----------
@@ -164,7 +166,7 @@ class Orthogonal(BlockCoupling):
     def _directions(
         self, norms: np.ndarray, n_features: int, rng: Generator
     ) -> np.ndarray:
-        # vector by vector, so the first vectors of a block do not depend on the others
+        # drawn vector by vector, so that an incomplete block is part of a full block
         gaussian = rng.standard_normal((*norms.shape, n_features))
         if n_features >= _ONE_BY_ONE:
             for vectors in gaussian:
@@ -175,7 +177,7 @@ class Orthogonal(BlockCoupling):
 
 
 def _orthogonalise(vectors: np.ndarray) -> None:
-    """Replace rows by those of Q, in place."""
+    """Replace Gaussian rows in place by the rows of a random orthogonal matrix."""
     work = 64 * len(vectors)
     r, tau, _, _ = lapack.dgeqrf(vectors.T, lwork=work, overwrite_a=True)
     signs = _signs(r[: len(vectors)])
@@ -192,17 +194,17 @@ class Antithetic(Coupling):
     r"""Pairs of frequencies w and -w with orthogonal directions.
 
     If a positive feature :math:`e^{w \cdot x}` is large, :math:`e^{-w \cdot x}` is
-    small, so the two errors of a pair cancel in part. Only positive exponential maps
-    can use this coupling, because w and -w give the same random Fourier features up to
-    signs.
+    small, so the errors of the two features partly cancel. Only positive exponential
+    maps can use this coupling, because w and -w give the same random Fourier features
+    up to signs.
 
     ``draw`` returns one frequency of each pair, from which the map computes two
-    features, with one product and one exponential.
+    features with a single inner product and a single exponential.
 
     Parameters
     ----------
     base : Coupling, default=None
-        Coupling of the first frequencies of the pairs; None means ``Orthogonal()``.
+        Coupling of the frequencies w, one from each pair; None means ``Orthogonal()``.
 
     Raises
     ------
@@ -211,11 +213,12 @@ class Antithetic(Coupling):
 
     Notes
     -----
-    Each frequency has the distribution of the kernel, so the estimate remains unbiased.
-    With the coefficient A that is optimal for pairs, and the same number of features,
-    the mean squared error was smaller than that of orthogonal frequencies for every d
-    and every mean of :math:`|x + y|^2` that we tried, for instance by a factor of 12
-    for d = 4 and a mean of 0.5, and of 1.4 for d = 4 and a mean of 8.
+    Each frequency follows the spectral distribution of the kernel, so the estimate
+    remains unbiased. Antithetic features, with the coefficient A that is optimal for
+    pairs, were compared with the same number of orthogonal features. Their mean squared
+    error was smaller for every d and every mean of :math:`|x + y|^2` that we tried. For
+    d = 4, it was smaller by a factor of 12 for a mean of 0.5, and by a factor of 1.4
+    for a mean of 8.
 
     Examples
     --------
@@ -255,15 +258,16 @@ class Antithetic(Coupling):
 
 
 _KEYWORD = "rng" if "rng" in signature(qmc.Halton).parameters else "seed"  # SciPy 1.15
-_EDGE = 2.0**-31  # half the distance between adjacent values of Sobol points
+_EDGE = 2.0**-31  # half the spacing of the coordinates of Sobol points
 
 
 class QuasiCoupling(Coupling):
-    """Frequencies from a scrambled sequence of points u in the unit cube.
+    """Frequencies from a scrambled low-discrepancy sequence in the unit cube.
 
     The normal quantiles of a point determine the direction of a frequency and, through
-    the quantile function of the radial distribution, its norm. A scrambled point is
-    uniform, so each frequency has the right distribution.
+    the quantile function of the radial distribution, its norm. Each scrambled point is
+    uniformly distributed, so each frequency follows the spectral distribution of the
+    kernel.
     """
 
     def block_sizes(self, n_frequencies: int, n_features: int) -> np.ndarray:
@@ -286,14 +290,14 @@ class QuasiCoupling(Coupling):
     def _points(
         self, n_points: int, n_features: int, source: dict[str, Generator]
     ) -> np.ndarray:
-        """Return scrambled points, which are the beginning of longer sequences."""
+        """Return scrambled points, the first points of a longer sequence."""
 
 
 @register("halton")
 class Halton(QuasiCoupling):
     """Frequencies from scrambled Halton points.
 
-    The points fill the unit cube more evenly than random points, in particular in few
+    The points fill the unit cube more evenly than random points, especially in low
     dimensions. The estimate remains unbiased; its variance has no closed form.
 
     References
@@ -314,8 +318,8 @@ class Halton(QuasiCoupling):
 class Sobol(QuasiCoupling):
     """Frequencies from scrambled Sobol points, in up to 21201 dimensions.
 
-    They are most evenly distributed if their number is a power of two. The estimate
-    remains unbiased; its variance has no closed form.
+    The points are most evenly distributed if their number is a power of two. The
+    estimate remains unbiased; its variance has no closed form.
 
     References
     ----------
@@ -334,5 +338,5 @@ class Sobol(QuasiCoupling):
                 f"coupling='sobol' has points of at most {qmc.Sobol.MAXDIM} "
                 f"dimensions, got X with {n_features} columns; use 'halton'."
             )
-        power = math.ceil(math.log2(n_points))  # other numbers would raise a warning
+        power = math.ceil(math.log2(n_points))  # SciPy warns about other sizes
         return qmc.Sobol(n_features, **source).random_base2(power)[:n_points]

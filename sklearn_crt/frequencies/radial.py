@@ -12,7 +12,7 @@ from numpy.random import Generator
 from scipy import special
 from scipy.interpolate import CubicSpline
 
-# with larger norms, phases would have no significant digit
+# for larger norms, the phases w.x would have no significant digits
 _LOG_LARGEST = math.log(1e15)
 
 
@@ -20,7 +20,7 @@ class RadialLaw(Protocol):
     """Distribution of the norm of a frequency in a given dimension."""
 
     def rvs(self, size: int, random_state: Generator) -> np.ndarray:
-        """Draw norms. Smaller draws are the beginning of larger ones.
+        """Draw norms. A smaller draw is the beginning of a larger draw.
 
         Parameters
         ----------
@@ -32,7 +32,7 @@ class RadialLaw(Protocol):
         Returns
         -------
         norms : ndarray of shape (size,)
-            Positive.
+            The norms, which are positive.
         """
 
     def ppf(self, u: np.ndarray) -> np.ndarray:
@@ -68,12 +68,12 @@ Family: TypeAlias = Callable[[int], RadialLaw]  # a distribution for each dimens
 
 
 def chi_law(n_features: int) -> RadialLaw:
-    """Return the chi distribution of norms, which belongs to the Gaussian kernel.
+    """Return the chi distribution of the frequency norms of the Gaussian kernel.
 
     Parameters
     ----------
     n_features : int
-        Dimension d of the vector.
+        Dimension d of the frequency.
 
     Returns
     -------
@@ -90,20 +90,21 @@ def chi_law(n_features: int) -> RadialLaw:
 
 
 def student_law(n_features: int, nu: float) -> RadialLaw:
-    r"""Return the distribution of norms that belongs to the Matern kernel.
+    r"""Return the distribution of the frequency norms of the Matern kernel.
 
-    This is the norm of a multivariate Student vector, :math:`\sqrt{2\nu}\, \chi_d /
-    \chi_{2\nu}`, or the root of 2 nu times a beta prime variable with parameters d / 2
-    and nu.
+    This is the distribution of the norm of a multivariate Student vector,
+    :math:`\sqrt{2\nu}\, \chi_d / \chi_{2\nu}`. The squared norm divided by 2 nu has a
+    beta prime distribution with parameters d / 2 and nu.
     """
     return chi_law(n_features) if nu == math.inf else _StudentLaw(n_features, nu)
 
 
 def stable_law(n_features: int, alpha: float) -> RadialLaw:
-    r"""Return the distribution of norms that belongs to the exponential power kernel.
+    r"""Return the distribution of the frequency norms of the exponential power kernel.
 
-    This is the norm of an elliptical stable vector, :math:`\chi_d \sqrt S` with S
-    positive and :math:`\operatorname{E} e^{-gS} = e^{-(2g)^{\alpha/2}}`.
+    This is the distribution of the norm of an elliptical stable vector, :math:`\chi_d
+    \sqrt S`, where S is a positive stable variable with :math:`\operatorname{E} e^{-gS}
+    = e^{-(2g)^{\alpha/2}}`.
     """
     if alpha == 2:
         return _ChiLaw(n_features, math.sqrt(2))
@@ -117,7 +118,7 @@ def _norms(log_squares: np.ndarray) -> np.ndarray:
 
 
 class _ChiLaw:
-    """Distribution of scale times chi_d; freezing that of SciPy would be slow."""
+    """Distribution of scale * chi_d, without the overhead of SciPy's frozen objects."""
 
     def __init__(self, n_features: int, scale: float = 1.0):
         self._d, self._scale = n_features, scale
@@ -141,14 +142,14 @@ class _StudentLaw:
     def rvs(self, size: int, random_state: Generator) -> np.ndarray:
         above, below, root = random_state.spawn(3)
         log_above = np.log(above.standard_gamma(self._a, size))
-        # Gamma(nu) = Gamma(nu + 1) U^(1/nu), which may be below the smallest float
+        # Gamma(nu) = Gamma(nu + 1) U^(1/nu) can underflow, so its logarithm is computed
         log_below = np.log(below.standard_gamma(self._nu + 1, size))
         log_below -= root.standard_exponential(size) / self._nu
         return _norms(math.log(2 * self._nu) + log_above - log_below)
 
     def ppf(self, u: np.ndarray) -> np.ndarray:
         share = special.betaincinv(self._a, self._nu, u)
-        rest = special.betainccinv(self._nu, self._a, u)  # accurate value of 1 - share
+        rest = special.betainccinv(self._nu, self._a, u)  # more precise than 1 - share
         with np.errstate(divide="ignore"):
             log_ratio = np.log(share) - np.log(rest)
         return _norms(math.log(2 * self._nu) + log_ratio)
@@ -184,7 +185,7 @@ class _StableLaw:
 
 
 def log_positive_stable(alpha: float, u: np.ndarray, log_e: np.ndarray) -> np.ndarray:
-    """Return log S for u uniform on (0, pi) and e exponential (Kanter 1975)."""
+    """Return log S for a uniform u in (0, pi) and an exponential e (Kanter 1975)."""
     a = alpha / 2
     value = math.log(2) + np.log(np.sin(a * u)) - np.log(np.sin(u)) / a
     return value + (1 - a) / a * (np.log(np.sin((1 - a) * u)) - log_e)
@@ -193,7 +194,7 @@ def log_positive_stable(alpha: float, u: np.ndarray, log_e: np.ndarray) -> np.nd
 def stable_nodes(
     alpha: float, largest: float = 72.0, width: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return nodes log S, up to ``largest``, and weights of a quadrature rule.
+    """Return the nodes log S (at most ``largest``) and weights of a quadrature rule.
 
     The trapezoidal rule is applied in log(e) and in the logit of u / pi, where the
     integrand is analytic and decays at both ends. The error is at most 1e-9 for
@@ -203,7 +204,7 @@ def stable_nodes(
     a = alpha / 2
     x = np.arange(-36, 36, 0.4)
     share, other = special.expit(x), special.expit(-x)
-    # log S = log c(u) - ratio log e; sin(u) = sin(pi - u), where u is near pi
+    # log S = log c(u) - ratio * log e; for u near pi, sin(u) is computed as sin(pi - u)
     ratio = (1 - a) / a
     log_c = math.log(2) + np.log(np.sin(a * math.pi * share))
     log_c -= np.log(np.sin(math.pi * np.minimum(share, other))) / a
@@ -218,11 +219,11 @@ def stable_nodes(
 
 @lru_cache(maxsize=32)
 def _stable_table(n_features: int, alpha: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return increasing values of log r, and logits of the distribution function."""
+    """Return an increasing grid of log r, and the logits of the cdf on this grid."""
     a = n_features / 2
     log_s, weights = stable_nodes(alpha, width=min(1.0, 2 / math.sqrt(a)))
     rest = max(1 - weights.sum(), 0.0)
-    # the chi-squared distribution on a grid, for speed
+    # for speed, the chi-squared distribution is interpolated on a grid
     ends = special.gammaincinv(a, 1e-18), special.gammainccinv(a, 1e-18)
     first, last = np.log(ends)
     log_half = np.linspace(first, last, 5000)
@@ -235,13 +236,13 @@ def _stable_table(n_features: int, alpha: float) -> tuple[np.ndarray, np.ndarray
             at = 2 * log_norm - math.log(2) - log_s
             inside = weights @ np.interp(at, log_half, below, left=0)
             outside = weights @ np.interp(at, log_half, above, right=0) + rest
-            # the lower bound keeps values near the range of interest
+            # the lower bound avoids log(0) and limits the range of the logits
             values[i] = np.log(max(inside, 1e-20)) - np.log(max(outside, 1e-20))
         return values
 
     log_r = np.linspace(-40 / n_features - 3 - 4 / alpha, _LOG_LARGEST, 60)
     values = logits(log_r)
-    # equal steps of the logit, with more and more points
+    # refine the grid to equal steps of the logit, with an increasing number of points
     for n_points in (60, 60, 60, 100, 400):
         log_r = np.unique(np.interp(np.linspace(-37, 37, n_points), values, log_r))
         values = logits(log_r)

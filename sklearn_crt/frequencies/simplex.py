@@ -1,4 +1,4 @@
-"""Simplex frequencies: blocks whose vectors point to the corners of a simplex."""
+"""Simplex frequencies: blocks whose vectors point to the vertices of a simplex."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def apply_simplex(values: np.ndarray, axis: int = -1) -> np.ndarray:
     .. math:: (S z)_d = \frac{1}{\sqrt{d-1}} \sum_{l < d} z_l, \qquad
        (S z)_i = \sqrt{\frac{d}{d-1}} z_i - \frac{\sqrt d + 1}{d - 1} (S z)_d
 
-    In one dimension there is no simplex, and S is 1.
+    In one dimension, where no simplex exists, S is defined as 1.
     """
     d = values.shape[axis]
     if d == 1:
@@ -36,10 +36,11 @@ def apply_simplex(values: np.ndarray, axis: int = -1) -> np.ndarray:
 
 
 def simplex_from_orthogonal(vectors: np.ndarray) -> np.ndarray:
-    r"""Return the first m corners of a simplex from m orthogonal vectors, in O(m d).
+    r"""Return m vertices of a simplex from m orthonormal vectors, in O(m d) operations.
 
-    They are L Q for the rows q of Q and the Cholesky factor L of the Gram matrix of a
-    simplex, 1 on the diagonal and -1/(d - 1) elsewhere:
+    The vertices are the rows of L Q, where the rows q of Q are the orthonormal vectors
+    and L is the Cholesky factor of the Gram matrix of a simplex (1 on the diagonal and
+    -1/(d - 1) elsewhere):
 
     .. math:: v_i = l_i q_i - \sum_{j < i} \frac{l_j}{d - j} q_j, \qquad
        l_i^2 = \frac{d (d - i)}{(d - 1)(d - i + 1)}, \quad i = 1, 2, \dots
@@ -58,29 +59,30 @@ def simplex_from_orthogonal(vectors: np.ndarray) -> np.ndarray:
 
 @register("simplex")
 class Simplex(BlockCoupling):
-    r"""Blocks of d frequencies that point to the corners of a simplex.
+    r"""Blocks of d frequencies that point to the vertices of a simplex.
 
-    The directions of a block are d unit vectors with pairwise cosine -1/(d - 1), which
-    corresponds to the largest common angle of d vectors, with a random rotation [1]_.
-    The norms are independent. A last partial block contains the first vectors of a full
-    block.
+    The directions of a block are d randomly rotated unit vectors [1]_. All pairs of
+    them form the same angle, whose cosine is -1/(d - 1). No larger angle is possible
+    for all pairs of d vectors at once. The norms are independent unless they are
+    stratified. If the last block is incomplete, it consists of the first vectors of a
+    full block.
 
     Parameters
     ----------
     stratified : bool, default=False
-        Whether the d norms of a block are drawn one from each of d equally probable
-        parts of their distribution.
+        Whether the d norms of a block are stratified: their distribution is divided
+        into d equally probable intervals, and one norm is drawn from each interval.
 
     Notes
     -----
     Among the couplings whose directions do not depend on the norms, this one has the
     smallest mean squared error for positive features of the Gaussian kernel ([1]_,
     theorem 3.4). The directions have the distribution of :math:`S R` ([1]_, equation 8)
-    with a rotation R. They are computed as :math:`L Q` with a lower triangular matrix
-    L, so the first m directions need only m rows of Q. In one dimension there is no
-    simplex, and a frequency is a norm with a random sign. The variance of random
-    Fourier features is larger than with orthogonal frequencies, and in two dimensions
-    also larger than with independent ones.
+    with a random rotation R. They are computed as :math:`L Q` with a lower triangular
+    matrix L, so the first m directions need only m rows of Q. In one dimension, where
+    no simplex exists, a frequency is a norm with a random sign. For random Fourier
+    features, the variance is larger than with orthogonal frequencies, and in two
+    dimensions it is even larger than with independent frequencies.
 
     References
     ----------
@@ -110,16 +112,16 @@ class Simplex(BlockCoupling):
 
 
 _MAX_SWEEPS = 10
-_TINY = 1e-300  # length below which a vector has no direction
+_TINY = 1e-300  # norm below which the direction of a vector is undefined
 
 
 def balance(sizes: np.ndarray, n_sweeps: int = _MAX_SWEEPS) -> np.ndarray:
-    r"""Rotate vectors of given lengths so that the norm of their sum is minimal.
+    r"""Rotate vectors of given norms to minimise the norm of their sum.
 
-    This iterates :math:`u_i \leftarrow -\sum_{j \ne i} e_j u_j / |\cdot|` from the
-    simplex (Reid et al. 2023, equation 17), with O(d) operations per vector by means of
-    a running total. All blocks are processed at once, each until its sum is 0 or the
-    maximum number of iterations is reached.
+    Starting from the simplex, this iterates :math:`u_i \leftarrow -\sum_{j \ne i} e_j
+    u_j / |\cdot|` (Reid et al. 2023, equation 17). A running total of the vectors
+    reduces the cost to O(d) operations per vector. All blocks are processed at once,
+    each of them until its sum is 0 or the maximum number of iterations is reached.
     """
     # sizes (n_blocks, d) -> (n_blocks, d, d)
     n_blocks, d = sizes.shape
@@ -145,21 +147,21 @@ def balance(sizes: np.ndarray, n_sweeps: int = _MAX_SWEEPS) -> np.ndarray:
 
 @register("simplex+")
 class SimplexPlus(Simplex):
-    r"""Simplex blocks in which longer frequencies have larger angles.
+    r"""Simplex blocks with larger angles between frequencies of larger norm.
 
-    Each direction of a block points away from the sum of the other frequencies, where
-    each is multiplied by the weight that it has in the features (``weigh``). The
-    weighted sum of all frequencies is then 0, unless one norm exceeds the sum of all
-    others [1]_. The block is then rotated at random, so each frequency has the
-    distribution of the kernel. The angles are not fixed, so the variance has no closed
-    form.
+    Each frequency of a block points away from the weighted sum of the others, with the
+    weights that they have in the features (``weigh``). The weighted sum of the block is
+    then 0, unless one weighted norm exceeds the sum of all others [1]_. Finally, the
+    block is rotated at random, so each frequency follows the spectral distribution of
+    the kernel. The angles are not fixed, so the variance has no closed form.
 
     Notes
     -----
-    The directions are computed by at most 10 iterations of equation 17 with O(d^2)
-    operations per block, which start from the simplex and stop when the sum is below
-    1e-12 times the norms. Each vector of a block depends on the norms of all others, so
-    a last partial block is the beginning of a full block.
+    The directions are computed by at most 10 iterations of equation 17, each of which
+    takes O(d^2) operations per block. The iterations start from the simplex and stop
+    when the norm of the weighted sum is below 1e-12 times the sum of the weighted
+    norms. Each vector of a block depends on the norms of all others, so a full block is
+    always drawn, even if only its first vectors are used.
 
     References
     ----------
@@ -196,8 +198,7 @@ class SimplexPlus(Simplex):
     ) -> Frequencies:
         if self._coefficient is None:
             return super().draw(radial_law, n_frequencies, n_features, rng)
-        # whole blocks, because each vector of a block depends on the norms of the
-        # others
+        # full blocks are drawn, because each vector depends on the norms of the others
         whole = -(-n_frequencies // n_features) * n_features
         frequencies = super().draw(radial_law, whole, n_features, rng)
         return Frequencies(frequencies.to_dense()[:, :n_frequencies])
@@ -210,5 +211,5 @@ class SimplexPlus(Simplex):
         rotation = Orthogonal()._directions(norms, n_features, rng)
         log_factor = self._coefficient * norms**2
         log_factor = log_factor - log_factor.max(axis=1, keepdims=True)
-        # the iterations commute with rotations
+        # rotating the result is enough, because the iterations commute with rotations
         return balance(norms * np.exp(log_factor)) @ rotation

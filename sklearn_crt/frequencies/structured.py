@@ -16,14 +16,14 @@ from .base import Coupling, Frequencies, register
 from .radial import Family
 from .simplex import apply_simplex
 
-_IN_FLIGHT = 2**16  # numbers that are processed at a time, few enough for the cache
+_IN_FLIGHT = 2**16  # array elements in a chunk, so that it fits in the CPU cache
 
 
 @lru_cache
 def _factors(size: int, dtype: np.dtype) -> list[np.ndarray]:
     """Return orthonormal Hadamard matrices whose Kronecker product has this size."""
     bits = size.bit_length() - 1
-    # larger factors need more operations, smaller ones more calls
+    # larger factors take more operations, and smaller factors take more calls
     n_factors = 1 + (bits > 5) + (bits > 9)
     sizes = (2 ** ((bits + i) // n_factors) for i in range(n_factors))
     return [(linalg.hadamard(n) / math.sqrt(n)).astype(dtype) for n in sizes]
@@ -32,7 +32,7 @@ def _factors(size: int, dtype: np.dtype) -> list[np.ndarray]:
 def hadamard_transform(
     values: np.ndarray, buffer: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Multiply rows by the orthonormal Walsh-Hadamard matrix, by small products."""
+    """Multiply rows by the orthonormal Walsh-Hadamard matrix, factor by factor."""
     # values, buffer (n_rows, size) -> (n_rows, size)
     size = right = values.shape[1]
     for matrix in _factors(size, values.dtype):
@@ -48,10 +48,11 @@ def hadamard_transform(
 
 
 class HadamardFrequencies(Frequencies):
-    """Blocks of frequencies that are applied by fast transforms, without a matrix.
+    """Blocks of frequencies that are stored as fast transforms instead of a matrix.
 
-    A block maps x, padded with zeros, to norms * S H D_3 H D_2 H D_1 x, with S the
-    identity or the simplex matrix.
+    A block maps a row x, padded with zeros, to norms * S H D_3 H D_2 H D_1 x. Here S is
+    the identity or the simplex matrix, H is the orthonormal Walsh-Hadamard matrix and
+    the D_i are diagonal matrices of random signs.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class HadamardFrequencies(Frequencies):
         return out
 
     def _write(self, X: Any, out: np.ndarray) -> None:
-        """Write the products to out; sparse rows are made dense in chunks."""
+        """Write the products to out; sparse rows are converted chunk by chunk."""
         _, n_blocks, size = self._signs.shape
         chunk = max(1, _IN_FLIGHT // size)
         for start in range(0, X.shape[0], chunk):
@@ -95,7 +96,7 @@ class HadamardFrequencies(Frequencies):
             group = max(1, chunk // len(part))
             for first in range(0, n_blocks, group):
                 columns = slice(first * size, (first + group) * size)
-                norms = self._norms[columns]  # there are fewer in a last partial block
+                norms = self._norms[columns]  # the last block may be incomplete
                 signs = self._signs[:, first : first + group]
                 unit = self._unit_products(part, signs, out.dtype)
                 np.multiply(unit[:, : norms.size], norms, out=out[rows, columns])
@@ -103,7 +104,7 @@ class HadamardFrequencies(Frequencies):
     def _unit_products(
         self, X: np.ndarray, signs: np.ndarray, dtype: np.dtype
     ) -> np.ndarray:
-        """Return the products of the rows with the directions of some blocks."""
+        """Return the inner products of rows with the unit vectors of some blocks."""
         n_rows, (_, n_blocks, size) = len(X), signs.shape
         values = np.empty((2, n_rows, n_blocks, size), dtype)
         values, buffer = values.reshape(2, n_rows * n_blocks, size)
@@ -137,33 +138,34 @@ class HadamardFrequencies(Frequencies):
         return self.apply(np.eye(self._n_features, dtype=self._norms.dtype))
 
 
-_MIN_SIZE = 16  # for smaller sizes, three products differ too much from a rotation
+_MIN_SIZE = 16  # smaller products of signs and Hadamard matrices are poor rotations
 
 
 @register("structured-orthogonal")
 class StructuredOrthogonal(Coupling):
-    r"""Blocks of orthogonal frequencies in time O(d log d) per block and row.
+    r"""Blocks of orthogonal frequencies that cost O(d log d) per block and row.
 
-    The rotation of ``Orthogonal`` is replaced by :math:`H D_3 H D_2 H D_1`, where the
-    :math:`D_i` are diagonal matrices of random signs and H is the orthonormal
-    Walsh-Hadamard matrix. Rows are padded with zeros to d', the next power of two, at
-    least 16; a block has d' frequencies, whose norms have the distribution for
-    dimension d'. The frequencies are orthogonal before their last d' - d coordinates
-    are omitted [1]_.
+    The random rotation of ``Orthogonal`` is replaced by :math:`H D_3 H D_2 H D_1`,
+    where the :math:`D_i` are diagonal matrices of random signs and H is the orthonormal
+    Walsh-Hadamard matrix. Rows are padded with zeros to the dimension d', the smallest
+    power of two that is at least d and at least 16. A block has d' frequencies, whose
+    norms have the distribution for dimension d'. They are orthogonal in the padded
+    dimension, that is, before their last d' - d coordinates are dropped [1]_.
 
     Attributes
     ----------
     exact : bool
-        Always False, because directions are only approximately uniform.
+        Always False, because the directions are only approximately uniform.
     bias : float
-        0.01: estimates of the Gaussian kernel are biased by less than 1 % for rows of
-        norm 0.7 and every d. The bias decreases with d' and increases with the norm.
+        Always 0.01: for rows of norm 0.7 and every d, the relative bias of an estimate
+        of the Gaussian kernel is less than 1 %. The bias decreases with d' and
+        increases with the norm of the rows.
 
     Notes
     -----
-    Up to d = 256 or m = 256, a dense product is faster, and the frequencies are stored
-    as a matrix. Beyond that only signs and norms are stored, which are about 5 m
-    numbers, so the memory is always O(m + d).
+    If d or m is at most 256, the frequencies are stored as a matrix, because a dense
+    product is faster. Otherwise only the signs and norms are stored, which are about 5
+    m numbers. In both cases, memory use is O(m + d).
 
     References
     ----------
@@ -181,7 +183,7 @@ class StructuredOrthogonal(Coupling):
     """
 
     exact = False
-    bias = 0.01  # at most 0.007 in dimension 16, at distance 1.4
+    bias = 0.01  # the bias is at most 0.007 in dimension 16, at distance 1.4
     _simplex = False
     _n_products = 3
     # number of columns or frequencies up to which a dense product is faster
@@ -205,7 +207,7 @@ class StructuredOrthogonal(Coupling):
         signs_rng, norms_rng = rng.spawn(2)
         size = self._size(n_features)
         norms = radial_law(size).rvs(n_frequencies, random_state=norms_rng)
-        # drawn block by block
+        # the signs are drawn block by block, so that draws are nested
         shape = (-(-n_frequencies // size), self._n_products, size)
         signs = 2.0 * signs_rng.integers(0, 2, shape, dtype=np.int8) - 1
         signs = np.ascontiguousarray(np.swapaxes(signs, 0, 1))
@@ -217,12 +219,12 @@ class StructuredOrthogonal(Coupling):
 
 @register("structured-simplex")
 class StructuredSimplex(StructuredOrthogonal):
-    r"""Blocks of simplex frequencies in time O(d log d) per block and row.
+    r"""Blocks of simplex frequencies that cost O(d log d) per block and row.
 
-    In addition to the transforms of ``StructuredOrthogonal``, the simplex matrix S is
-    applied to the products, in O(d'). The frequencies of a block then point to the
-    corners of a simplex in the padded dimension d', and the cosine between any two of
-    them is :math:`-1 / (d' - 1)` [1]_.
+    The products from ``StructuredOrthogonal`` are also multiplied by the simplex matrix
+    S, in O(d') operations per block and row. The frequencies of a block then point to
+    the vertices of a simplex in the padded dimension d', and the cosine between any two
+    of them is :math:`-1 / (d' - 1)` [1]_.
 
     Attributes
     ----------

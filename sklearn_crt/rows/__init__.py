@@ -1,4 +1,4 @@
-"""Rows that are multiplied by ``sigma``, and the statistics that ``fit`` needs.
+"""Centred and scaled rows, and the statistics of rows that ``fit`` needs.
 
 This module is private; ``sklearn_crt.extend`` exports what extensions need.
 """

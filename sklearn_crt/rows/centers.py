@@ -18,33 +18,32 @@ from .frame import Frame
 from .inputs import DenseInputs, Inputs, Rows
 
 _DISTANCES = 2**16  # distances that are computed at a time, few enough for the cache
-MOST_DISTANCES = (
-    10**7
-)  # number of distances per step above which k-means starts on a sample of rows
+# number of distances per step above which k-means starts on a sample of rows
+MOST_DISTANCES = 10**7
 _ROWS_PER_CLUSTER = 3  # minimum number of rows per cluster in this sample
 _STEPS = 100  # maximum number of steps of k-means
-# the same for many rows, on the sample and on all rows
+# the same if k-means starts on a sample: steps on the sample, then on all rows
 _STEPS_OF_SAMPLE, _STEPS_OF_ALL = 20, 4
 _ALL_DISTANCES = 5 * 10**8  # maximum number of distances in all steps together
 # squared movement of centres, relative to the variance, at which k-means stops
 _SHIFT = 1e-4
-_TIE = 1e-6  # relative difference of two squared distances that count as equal
+_TIE = 1e-6  # squared distances with a smaller relative difference count as equal
 # proportion of a squared norm below which squared distances are recomputed
 _CLOSE = 1e-6
 # squared rounding error of a centre, relative to the mean squared norm
 _ROUNDING = 1e-24
 DIGITS = 9  # decimals of proportions; differences beyond them are rounding errors
-_ROWS_OF_CELL = 2**9  # few enough for k-means in little time
-_BLOCK = 64  # pivots that are drawn together, enough for efficient matrix products
-_SPANNED = 1e-10  # residual of a kernel value that is considered a rounding error
+_ROWS_OF_CELL = 2**9  # few enough for fast k-means
+_BLOCK = 64  # pivots drawn at a time, enough for efficient matrix products
+_SPANNED = 1e-10  # residuals of kernel values below it are considered rounding errors
 
 
 @dataclass(frozen=True, eq=False)
 class Centers:
     """Weighted points that represent groups of rows; ``a + b`` has the points of both.
 
-    At first each row is a point. Later a point is the weighted mean of its rows, and
-    its weight is the sum of theirs.
+    Initially, each row is a point. After a reduction, a point is the weighted mean of
+    the rows it represents, and its weight is the sum of their weights.
     """
 
     points: Rows  # (n_points, n_features)
@@ -52,11 +51,11 @@ class Centers:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of points and columns."""
+        """Number of points and number of columns."""
         return self.points.shape
 
     def __add__(self, other: Centers) -> Centers:
-        """Return the points of both, beginning with those of the first."""
+        """Return the concatenated points of both objects."""
         weights = np.concatenate([self.weights, other.weights])
         return Centers(joined([self.points, other.points]), weights)
 
@@ -67,9 +66,9 @@ class Centers:
     def distinct(self) -> tuple[Centers, np.ndarray]:
         """Return the distinct points, sorted by content, and the index of each point.
 
-        The weight of a point is the sum over its copies. Random choices among these
-        points therefore depend neither on the order of the points, nor on whether a
-        point has weight 2 or occurs twice.
+        The weight of a distinct point is the total weight of its copies. Random choices
+        among these points therefore depend neither on the order of the points, nor on
+        whether a point has weight 2 or occurs twice.
         """
         # -> (n_points,)
         first, places = distinct_rows(self.points)
@@ -79,9 +78,9 @@ class Centers:
     def reduced(
         self, n_points: int, frame: Frame, *, seed: int, n_steps: int | None = None
     ) -> tuple[Centers, np.ndarray]:
-        """Return fewer points by weighted k-means, and the new number of each point.
+        """Reduce the points by weighted k-means, and return the new index of each.
 
-        If a number of steps is given, they begin with random points.
+        If ``n_steps`` is given, k-means takes this many steps from random points.
         """
         # -> (n_old_points,)
         whole, places = self.distinct()
@@ -113,16 +112,16 @@ class Centers:
         return whole._standing_for_all(np.sort(index))
 
     def _standing_for_all(self, index: np.ndarray) -> Centers:
-        """Return points with given indices, which share the weight equally."""
+        """Return the points with given indices, with equal shares of the weight."""
         share = self.weights.sum() / max(1, index.size)
         return Centers(self.points[index], np.full(index.size, share))
 
     def _inputs(self, frame: Frame) -> Inputs:
         """Return the points multiplied by sigma, in float64 and centred.
 
-        The mean of the frame depends on the batches of rows, because of rounding. In
-        float32, rounding errors would change distances by more than the tolerance for
-        ties.
+        The points are centred at their own mean, because rounding errors in the centre
+        of the frame depend on how rows were batched. In float32, rounding errors of
+        distances would exceed the tolerance for ties.
         """
         points: Any = self.points.astype(np.float64, copy=False)
         if sparse.issparse(points):
@@ -143,12 +142,12 @@ class Centers:
 def allocate(weights: ArrayLike, n_points: int) -> np.ndarray:
     """Distribute points among groups in proportion to their weights.
 
-    Fractions are resolved by the largest-remainder method.
+    Fractions are rounded by the largest-remainder method.
     """
     # weights (n_groups,) -> (n_groups,)
     weights = np.asarray(weights, dtype=np.float64)
-    # Rounding makes equal remainders equal, and whole numbers whole, regardless of the
-    # order in which the weights were summed.
+    # Rounding to fixed decimals removes the effect of the order in which the weights
+    # were summed, so equal remainders are exactly equal.
     quota = np.round(n_points * weights / weights.sum(), DIGITS)
     counts = np.maximum(np.floor(quota).astype(int), weights > 0)
     missing = n_points - counts.sum()
@@ -159,10 +158,12 @@ def allocate(weights: ArrayLike, n_points: int) -> np.ndarray:
     return counts
 
 
-def cells(rows: Rows, sigma: float | np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Divide groups of dense rows in halves until each has few rows.
+def split_groups(
+    rows: Rows, sigma: float | np.ndarray, groups: np.ndarray
+) -> np.ndarray:
+    """Split groups of dense rows into halves until each part has few rows.
 
-    Halves are divided at the median of the column with the largest variance.
+    Each split is at the median of the column with the largest variance.
     """
     # groups (n_rows,) -> (n_rows,)
     if sparse.issparse(rows):
@@ -184,11 +185,11 @@ def cells(rows: Rows, sigma: float | np.ndarray, groups: np.ndarray) -> np.ndarr
 def distinct_rows(
     rows: Rows, y: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first copy of each distinct row, and the number of each row.
+    """Return the indices of distinct rows, and the distinct row that each row equals.
 
-    They correspond to ``return_index`` and ``return_inverse`` of ``numpy.unique(rows,
+    These are the ``return_index`` and ``return_inverse`` of ``numpy.unique(rows,
     axis=0)``: rows are sorted by the first column, then by the second and so on. If
-    targets are given, copies of a row also have equal targets.
+    targets are given, rows count as equal only if their targets are equal, too.
     """
     # y (n_rows,) or (n_rows, n_outputs) -> (n_distinct,), (n_rows,)
     if y is not None:
@@ -215,8 +216,8 @@ def _keys_of_sparse(rows: sparse.csr_array) -> np.ndarray:
     # -> (n_rows,)
     rows = plain_sparse(rows).copy()
     rows.eliminate_zeros()
-    # The order is that of the dense rows. At the first entry in which two rows differ,
-    # a negative number makes a row smaller than a row with a zero there, and a positive
+    # The keys sort like the dense rows. At the first entry in which two rows differ, a
+    # negative number makes a row smaller than a row with a zero there, and a positive
     # number makes it larger. Columns are therefore numbered upwards for negative and
     # downwards for positive numbers.
     zeros, index = 2**56, rows.indices.astype(np.int64)
@@ -231,7 +232,7 @@ def _keys_of_sparse(rows: sparse.csr_array) -> np.ndarray:
 def group_means(
     rows: Rows, weights: np.ndarray, labels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the weights of groups 0, 1, ... of rows, and the means of the rows."""
+    """Return the total weights and the weighted means of groups 0, 1, ... of rows."""
     # labels (n_rows,) -> (n_groups,), (n_groups, n_features)
     totals = np.bincount(labels, weights)
     parts = weights / totals[labels], (labels, np.arange(len(labels)))
@@ -242,12 +243,13 @@ def group_means(
 def k_means(
     rows: Inputs, weights: np.ndarray, n_clusters: int, *, seed: int
 ) -> np.ndarray:
-    """Return the cluster of each of several distinct rows, by weighted k-means.
+    """Assign distinct rows to clusters by weighted k-means.
 
     The initial centres are found by k-means++. If there are many rows, most steps use a
-    sample of them. A row with equal distances to several centres, up to a tolerance, is
-    assigned to the first of them. Otherwise rounding errors would decide for rows of
-    integers, and the result would depend on the order of the rows and on the processor.
+    sample of them. A row that is equally far from several centres, up to a tolerance,
+    is assigned to the first of them. Such ties are common for rows of integers; if
+    rounding errors decided them, the result would depend on the order of the rows and
+    on the processor.
     """
     # weights (n_rows,) -> (n_rows,)
     rng, n_rows = np.random.default_rng(seed), rows.shape[0]
@@ -275,8 +277,8 @@ def _initial_centers(
     """Return initial centres of k-means by greedy k-means++.
 
     Each centre is the best of a few rows, which are drawn with probabilities
-    proportional to their squared distance from the previous centres. In a tie the first
-    one is chosen.
+    proportional to weight times squared distance from the nearest previous centre. In a
+    tie, the first of these rows is chosen.
     """
     # weights (n_rows,) -> (at most n_clusters, n_features)
     n_trials = 2 + int(np.log(n_clusters))
@@ -294,7 +296,7 @@ def _initial_centers(
         found.append(trials[best])
         nearest = squares[best]
         cumulated = np.cumsum(weights * nearest, dtype=np.float64)
-        # the sum is zero if the remaining distances are too small for a square
+        # the sum is zero if the squares of all remaining distances underflow
         if len(found) == n_clusters or not cumulated[-1] > 0:
             return matrix[found]
         drawn = rng.random(n_trials) * cumulated[-1]
@@ -304,7 +306,7 @@ def _initial_centers(
 def lloyd(
     rows: Inputs, weights: np.ndarray, centers: Any, *, n_steps: int
 ) -> np.ndarray:
-    """Return the cluster of each row, by k-means from these centres."""
+    """Return the cluster of each row, by k-means that starts from given centres."""
     # weights (n_rows,), centers (n_clusters, n_features) -> (n_rows,)
     share = weights / weights.sum(dtype=np.float64)
     labels = np.full(share.size, -1)
@@ -329,7 +331,7 @@ def _nearest(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the nearest centre of each row and its squared distance.
 
-    The first of several nearest centres is returned.
+    In a tie, the first of the nearest centres is returned.
     """
     # -> (n_rows,), (n_rows,)
     matrix, norms = rows.matrix, rows.sq_norms[:, 0]
@@ -355,7 +357,7 @@ def _nearest(
 
 
 def _fill_empty_clusters(labels: np.ndarray, costs: np.ndarray, n: int) -> bool:
-    """Move one row with the largest cost into each empty cluster, in place.
+    """Move the row with the largest cost into each empty cluster, in place.
 
     Return whether this was possible; rows at distance 0 from a centre are not moved.
     """
@@ -377,11 +379,11 @@ def random_pivots(
 ) -> np.ndarray:
     """Return pivots of a randomly pivoted Cholesky factorisation of the kernel matrix.
 
-    The probability of a row is proportional to its weight and its residual, which is
-    the part of its kernel value with itself that is not explained by previous pivots. A
-    block of rows is drawn at once, and each row is accepted with a probability that
-    depends on its residual after the other rows of the block. Fewer pivots are returned
-    if they explain the whole matrix.
+    The probability of drawing a row x is proportional to its weight times its residual,
+    which is the part of k(x, x) that previous pivots do not explain. Rows are drawn in
+    blocks, and each row is accepted with a probability that depends on its residual
+    after the rows accepted before it in the block. Fewer pivots are returned if they
+    explain the matrix.
     """
     # weights (n_rows,) -> (at most n_points,)
     rng, n_rows = np.random.default_rng(seed), rows.shape[0]
@@ -409,7 +411,7 @@ def random_pivots(
 
 
 def _accepted(residual: np.ndarray, least: np.ndarray) -> list[int]:
-    """Return the rows of a block whose residual remains above their threshold."""
+    """Return the rows of a block whose residuals remain above their thresholds."""
     # residual (n_block, n_block), least (n_block,)
     residual, kept = residual.copy(), []
     for i, threshold in enumerate(least):

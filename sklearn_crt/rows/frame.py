@@ -1,4 +1,4 @@
-"""Centring and scaling of raw rows by ``sigma``, which happens only here."""
+"""Centring of raw rows and multiplication by ``sigma``; done only in this module."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def shape_factor(shape_matrix: ArrayLike | None, n_features: int) -> np.ndarray 
         ) from error
 
 
-_NARROW, _MANY = 16, 2048  # columns and rows for which the loop over rows dominates
+_NARROW, _MANY = 16, 2048  # with fewer columns and more rows, looping dominates
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,12 +106,12 @@ class Frame:
 
     @cached_property
     def is_identity(self) -> bool:
-        """Whether the frame does not change the rows."""
+        """Whether the frame leaves rows unchanged."""
         is_number = getattr(self.sigma, "ndim", 0) == 0
         return self.center is None and is_number and bool(self.sigma == 1)
 
     def to(self, like: Array) -> Frame:
-        """Return the frame for rows of the same kind, with vectors of their library."""
+        """Return the frame with vectors of the same library as an array of rows."""
         if on_host(like):
             return self
         like = like_table(like)
@@ -134,7 +134,7 @@ class Frame:
             rows = workspace.buffer("rows", X.shape, X.dtype)
         if center is None:
             return DenseInputs(_each_row(np.multiply, X, sigma, rows), None, workspace)
-        # subtracted before products are computed, because w.x - w.c would lose digits
+        # subtracted before products are computed, because w.x - w.c loses precision
         _each_row(np.subtract, X, np.asarray(center, X.dtype), rows)
         _each_row(np.multiply, rows, sigma, rows)
         origin = np.atleast_2d(self.sigma * center).astype(X.dtype, copy=False)
@@ -155,7 +155,7 @@ class Frame:
         return squares < most and self.largest < most
 
     def check(self, X: Any) -> None:
-        """Raise an error if the squared norm of a row is too large for its type.
+        """Raise an error if the squared norm of a row is too large for its dtype.
 
         Arrays on a device are not checked, because this would wait for the device.
         """
@@ -166,15 +166,16 @@ class Frame:
 
     @cached_property
     def largest(self) -> float:
-        """The largest factor of a column, or 1."""
+        """The largest factor by which a column is multiplied, at least 1."""
         return max(1.0, float(np.max(self.sigma)))
 
     def count_unresolved(self, X: Any, rate: float) -> tuple[int, float]:
-        """Return the number of rows with unresolved phases, and the largest resolved.
+        """Count rows with unresolved phases; return also the largest resolved phase.
 
-        The phases of a row are at most ``rate`` times its norm. Beyond the reciprocal
-        of the machine epsilon, neighbouring floats are one radian apart or more. Arrays
-        on a device are not checked, because this would wait for the device.
+        The phases of a row are at most ``rate`` times its norm. Phases above the
+        reciprocal of the machine epsilon are unresolved, because neighbouring
+        floating-point numbers are at least one radian apart. Arrays on a device are not
+        checked, because this would wait for the device.
         """
         if not on_host(X):
             return 0, math.inf
@@ -185,7 +186,7 @@ class Frame:
             most = math.sqrt(float(np.dot(values, values)))
             if self.center is not None:
                 most += math.sqrt(float(np.dot(self.center, self.center)))
-        if most * self.largest <= norm:  # which is nearly always the case
+        if most * self.largest <= norm:  # nearly always true
             return 0, most_resolved
         sq_norms = (self.rows(X[r]).sq_norms for r in row_chunks(X, X.shape[1]))
         n_rows = sum(int(np.count_nonzero(s > norm * norm)) for s in sq_norms)
@@ -202,7 +203,7 @@ class Frame:
         return queries, queries if Y is None else self.rows(Y)
 
     def inside(self, rows: Inputs) -> Inputs:
-        """Apply the frame to rows of another frame, for maps that consist of maps."""
+        """Apply the frame to rows of another frame, for maps composed of other maps."""
         return rows if self.is_identity else self.rows(rows.matrix)
 
     def with_sigma(self, sigma: float | np.ndarray) -> Frame:
@@ -213,10 +214,10 @@ class Frame:
 def _each_row(
     operation: np.ufunc, X: np.ndarray, vector: np.ndarray, out: np.ndarray
 ) -> np.ndarray:
-    """Return operation(X, vector); several narrow rows are processed as a long one.
+    """Return operation(X, vector), processing several narrow rows as one long row.
 
-    For 16 columns or fewer, the loop of NumPy over rows takes longer than the operation
-    itself, a third of the time to transform 20000 rows of 8 columns to 64 features.
+    For 16 columns or fewer, NumPy's loop over rows takes longer than the operation
+    itself: a third of the time for transforming 20000 rows of 8 columns to 64 features.
     """
     n_rows, d = X.shape[-2:]
     few = d > _NARROW or n_rows < _MANY

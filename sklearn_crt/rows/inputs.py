@@ -47,7 +47,7 @@ class Inputs(ABC):
     _shift: np.ndarray | None = None
     _workspace: Workspace | None = None
     shape: tuple[int, ...]  # leading axes, and numbers of rows and columns
-    dtype: Any  # the floating type
+    dtype: Any  # the floating-point dtype
 
     @property
     @abstractmethod
@@ -65,19 +65,19 @@ class Inputs(ABC):
         return False
 
     def buffer(self, name: str, shape: tuple[int, ...]) -> Any:
-        """Return memory for numbers that are not needed for the next rows."""
+        """Return an array that may be overwritten when the next rows are processed."""
         if self._workspace is None:
             return np.empty(shape, self.dtype)
         return self._workspace.buffer(name, shape, self.dtype)
 
     def output(self, width: int) -> Any:
-        """Return the memory into which features of these rows may be written."""
+        """Return the array into which the features of these rows may be written."""
         return self.buffer("features", (*self.shape[:-1], width))
 
     # ----------------------------------------------------------------- products
     @abstractmethod
     def project(self, frequencies: Frequencies) -> Array:
-        """Return w.x for each row and frequency; the next call may overwrite it."""
+        """Return w.x per row and frequency; the next call may overwrite the result."""
 
     @abstractmethod
     def affine(self, form: Affine, row_term: Array, out: Any = None) -> Array:
@@ -85,12 +85,12 @@ class Inputs(ABC):
 
     @abstractmethod
     def project_in_double(self, frequencies: Frequencies, index: np.ndarray) -> Array:
-        """Return w.x for some of the frequencies, computed in the widest type."""
+        """Return w.x for some frequencies, in the widest floating-point dtype."""
 
     def project_in_order(self, frequencies: Frequencies, index: np.ndarray) -> Array:
-        """Return w.x in the widest type, summed over the columns in order.
+        """Return w.x in the widest floating-point dtype, summed over columns in order.
 
-        BLAS uses a different order of summation for one row than for many rows.
+        In contrast, BLAS sums in a different order for one row than for many rows.
         """
         weights = self._in_double(frequencies, index)
         xp = namespace_of(weights)
@@ -100,7 +100,7 @@ class Inputs(ABC):
         return total
 
     def _in_double(self, frequencies: Frequencies, index: np.ndarray) -> Array:
-        """Return frequencies in the widest type of the library of the rows."""
+        """Return some frequencies in the widest floating-point dtype of a library."""
         weights = columns(frequencies.to_dense(), index)
         xp, wide = namespace_of(weights), float_types(weights)[0]
         return xp.astype(weights, wide)
@@ -137,7 +137,7 @@ class Inputs(ABC):
         """Return the rows of function(x), coordinate by coordinate."""
 
     def scaled(self, sigma: float) -> Inputs:
-        """Return these rows times sigma, which reuse the products of these rows."""
+        """Return these rows times sigma; their products with frequencies are reused."""
         return (_ScaledSparse if self.is_sparse else _ScaledDense)(self, sigma)
 
     def part_of_map(self) -> Inputs:
@@ -154,8 +154,8 @@ class Inputs(ABC):
         """Return the inner products with other rows, (n_rows, n_other)."""
 
     def sq_distances(self, other: Inputs, out: np.ndarray | None = None) -> np.ndarray:
-        """Return |x - y|^2 for all pairs of rows, accurate also for close pairs."""
-        # computed first, because this checks the range
+        """Return |x - y|^2 for all pairs of rows, accurate even for close pairs."""
+        # norms are computed first, because this checks the range of the rows
         norms = self.sq_norms, other.sq_norms
         products = self.inner(other, out)
         return _kernels.sq_distances(
@@ -164,7 +164,7 @@ class Inputs(ABC):
 
     def l1_distances(self, other: Inputs) -> np.ndarray:
         """Return the sums of ``|x_l - y_l|`` for all pairs of rows."""
-        # the loop for sparse rows needs 32-bit indices, which a matrix has if they fit
+        # the loop over sparse rows needs 32-bit indices, which csr_matrix prefers
         sides = (
             sparse.csr_matrix((rows.data, rows.indices, rows.indptr), rows.shape)
             if sparse.issparse(rows)
@@ -182,7 +182,7 @@ class Inputs(ABC):
         return total, np.maximum(sums, 0), self.sq_distances(other)
 
     def times(self, matrix: np.ndarray | None) -> Inputs:
-        """Return the rows times a matrix; a centre is ignored, as it cancels."""
+        """Return the rows times a matrix; any centre is ignored, because it cancels."""
         if matrix is None:
             return self
         return DenseInputs(safe_sparse_dot(self._rows, matrix, dense_output=True))
@@ -192,7 +192,7 @@ class Inputs(ABC):
         """Yield the columns of the rows as dense arrays (..., n_rows)."""
 
     def _checked(self, squares: np.ndarray) -> np.ndarray:
-        """Return squared norms, or raise an error if one is too large for its type."""
+        """Return squared norms, or raise an error if one is too large for its dtype."""
         if not math.isfinite(squares.max(initial=0)):
             raise ValueError(
                 "Input X contains values whose squares, after multiplication by sigma, "
@@ -259,7 +259,7 @@ class DenseInputs(Inputs):
 
     def take(self, index: Any) -> Inputs:
         rows = DenseInputs(self._rows[index, ...], self._origin, self._workspace)
-        if "sq_norms" in self.__dict__:  # known already
+        if "sq_norms" in self.__dict__:  # already computed
             rows.__dict__["sq_norms"] = self.sq_norms[index, ...]
         return rows
 
@@ -325,7 +325,7 @@ class SparseInputs(Inputs):
         return projection
 
     def affine(self, form: Affine, row_term: np.ndarray, out: Any = None) -> np.ndarray:
-        # the entries are scaled instead of the products, so that only one row is dense
+        # the sparse entries are scaled, which is cheaper than scaling dense products
         offsets, scale = form.offsets, self.dtype.type(form.scale)
         if self._shift is not None:
             offsets = offsets - scale * form.frequencies.of_shift(self._shift)
@@ -347,7 +347,7 @@ class SparseInputs(Inputs):
     def sq_norms(self) -> np.ndarray:
         if self._shift is None:
             return self._checked(row_norms(self._rows, squared=True)[:, None])
-        # in float32, three squares far from zero would cancel completely
+        # in float32, the three terms would cancel completely for rows far from zero
         rows, shift = (a.astype(np.float64) for a in (self._rows, self._shift))
         with np.errstate(over="ignore", invalid="ignore"):
             squares = row_norms(rows, squared=True) - 2 * (rows @ shift)
@@ -398,7 +398,7 @@ class SparseInputs(Inputs):
 
 
 class _Scaled(Inputs):
-    """Other rows times a number, so that a grid over sigma needs only one product."""
+    """Other rows times a number, so that a grid of sigma needs a single product."""
 
     def __init__(self, base: Inputs, sigma: float):
         self._base, self._sigma = base, sigma

@@ -1,4 +1,4 @@
-"""Raw tables as matrices of numbers: categories, missing values, dates."""
+"""Conversion of raw tables with categories, dates and missing values to numbers."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def is_data_frame(X: Any) -> bool:
 
 
 def validated_table(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Return a frame, or an array of any type, after scikit-learn's checks.
+    """Return a frame or an array of any dtype, after scikit-learn's checks.
 
-    Values may be missing. Names and the number of columns are recorded or compared.
+    Missing values are allowed. The names and the number of columns are recorded if
+    ``reset``, and otherwise compared with those recorded.
     """
     if is_data_frame(X):
         (name, count), *_ = [*Counter(X.columns).most_common(1), (None, 1)]
@@ -99,18 +100,18 @@ def column_positions(
 
 @dataclass(frozen=True)
 class TableReader:
-    """Converts raw tables to matrices of floats, in which NaN is a missing value.
+    """Converts raw tables to matrices of floats, in which NaN marks a missing value.
 
-    Dates become days since 1970, and levels of categories become hashes of their text,
-    which are the same in all batches and processes.
+    Dates become days since 1970, and categories become hashes of their text, which are
+    the same in all batches and processes.
     """
 
     kinds: tuple[str, ...]  # kinds of the columns
-    names: tuple[Any, ...]  # for messages
+    names: tuple[Any, ...]  # for error messages
 
     @classmethod
     def of(cls, X: Any, categories: Any = None) -> TableReader:
-        """Return a reader for tables with the columns of this one, once validated."""
+        """Return a reader for tables with the same columns as this validated table."""
         columns = list(each_column(X))
         names = tuple(X.columns) if is_data_frame(X) else tuple(range(X.shape[1]))
         kinds = [_kind_of_each(column) for column in columns]
@@ -142,7 +143,7 @@ class TableReader:
         return matrix
 
     def read_column(self, column: Any, j: int) -> np.ndarray:
-        """Return the numbers of a column, given its position."""
+        """Convert a column to numbers, given its position."""
         if self.kinds[j] == EMPTY:
             return np.full(len(column), np.nan)
         if self.kinds[j] == CATEGORY:
@@ -151,8 +152,8 @@ class TableReader:
 
 
 def each_column(X: Any) -> Iterator[Any]:
-    """Yield the columns of a table, as arrays or as series of pandas."""
-    if hasattr(X, "iloc"):  # names can occur twice, positions cannot
+    """Yield the columns of a table, as arrays or pandas Series."""
+    if hasattr(X, "iloc"):  # by position, because names may occur twice
         yield from (X.iloc[:, j] for j in range(X.shape[1]))
     elif hasattr(X, "get_columns"):  # polars
         yield from (column.to_numpy() for column in X.get_columns())
@@ -163,7 +164,7 @@ def each_column(X: Any) -> Iterator[Any]:
 
 
 def _kind_of_each(column: Any) -> str:
-    """Return whether a column has numbers or dates, categories, or no values."""
+    """Return the kind of a column: numbers or dates, categories, or no values."""
     kind = getattr(column.dtype, "kind", "O")
     if kind in "biufmM":
         return NUMBER
@@ -181,7 +182,7 @@ def _kind_of_each(column: Any) -> str:
 
 
 def _numbers(column: Any, name: Any) -> np.ndarray:
-    """Return the numbers of a column; dates as days, and NaN where one is missing."""
+    """Return the numbers of a column, with dates as days and missing values as NaN."""
     kind = getattr(column.dtype, "kind", "O")
     if kind == "O" or not isinstance(column.dtype, np.dtype):
         objects = np.asarray(column, dtype=object)
@@ -207,10 +208,10 @@ def _numbers(column: Any, name: Any) -> np.ndarray:
 
 
 def _as_dates(values: list[Any], name: Any) -> np.ndarray:
-    """Return objects that are dates as an array of dates."""
+    """Convert a list of date objects to an array of dates."""
     try:
         with warnings.catch_warnings():
-            # about time zones, which are ignored because the moments do not change
+            # NumPy warns that time zones are dropped, but the moments do not change
             warnings.simplefilter("ignore")
             return np.array(values, dtype="datetime64[us]")
     except (TypeError, ValueError) as error:
@@ -227,7 +228,7 @@ def _days(values: np.ndarray) -> np.ndarray:
 
 
 def codes_of(column: Any) -> np.ndarray:
-    """Return a number for each level of a category, and NaN where it is missing."""
+    """Return a number for each category of a column, and NaN for missing values."""
     kind = getattr(column.dtype, "kind", "O")
     if isinstance(column.dtype, np.dtype) and kind in "biuf":
         return np.asarray(column).astype(np.float64)
@@ -247,10 +248,10 @@ def codes_of(column: Any) -> np.ndarray:
 
 
 def _code(value: Any) -> float:
-    """Return the number of a level: numbers stay as they are, others are hashed."""
+    """Return the code of a category: a number is kept, any other value is hashed."""
     if is_missing(value):
         return np.nan
     if kind_of(type(value)) in ("boolean", "integer", "number"):
         return float(value)
     high, low = (murmurhash3_32(str(value), seed, positive=True) for seed in (0, 1))
-    return float(high * 2**20 + low % 2**20)  # 52 bits: exact in floats of 64 bits
+    return float(high * 2**20 + low % 2**20)  # 52 bits are exact in float64

@@ -18,10 +18,10 @@ from .inputs import Rows
 # each bit over all bits of the result.
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _CHUNK = 2**20  # numbers that are hashed at a time, few enough for the cache
-# The leading half of a hash is that of numbers rounded to 32 binary digits, so that the
-# order of the rows hardly ever depends on rounding errors, for instance those of a
-# transformer before. The other half is that of the numbers themselves: rows that differ
-# in their last digits only are distinct.
+# The leading half of a hash is computed from numbers rounded to 32 binary digits, so
+# that the order of the hashes hardly ever depends on rounding errors, such as those of
+# a preceding transformer. The other half is computed from the exact numbers, so that
+# rows that differ only in their last digits are distinct.
 _HALF, _KEPT = np.uint64(2**19), ~np.uint64(2**20 - 1)
 _LEADING = ~np.uint64(2**32 - 1)
 
@@ -30,10 +30,10 @@ _LEADING = ~np.uint64(2**32 - 1)
 class DistinctSample:
     """A random sample of the distinct rows, with the total weight of each row's copies.
 
-    Rows are equal if their targets are equal as well. The sample consists of the rows
-    with the smallest hashes, so it depends neither on the order of the rows nor on the
-    batches in which they arrive, and a row of weight 2 counts as two equal rows. Two
-    samples can be added: ``a + b`` is the sample of the rows of both.
+    Rows count as equal only if their targets are equal, too. The sample consists of the
+    rows with the smallest hashes, so it depends neither on the order of the rows nor on
+    the batches in which they arrive, and a row of weight 2 counts as two equal rows.
+    Two samples can be added: ``a + b`` is the sample of the rows of both.
     """
 
     X: Rows  # (n_rows, n_features)
@@ -52,7 +52,7 @@ class DistinctSample:
         return reduce(add, parts)
 
     def __add__(self, other: DistinctSample) -> DistinctSample:
-        """Return the sample of the rows of both."""
+        """Return the sample of both sets of rows together."""
         return _smallest(
             joined([self.X, other.X]),
             np.concatenate([self.y, other.y]),
@@ -110,7 +110,7 @@ def _sums_of_dense(values: np.ndarray, factors: np.ndarray) -> np.ndarray:
 def _mixed(values: np.ndarray) -> np.ndarray:
     """Return mixed bits of rounded and of exact numbers; those of 0 are 0.
 
-    Sparse rows omit zeros.
+    Zeros therefore add nothing to a hash, and sparse rows can omit them.
     """
     exact = np.add(values, 0.0, dtype=np.float64, order="C").view(np.uint64)  # no -0.0
     bits = np.stack([(exact + _HALF) & _KEPT, exact])

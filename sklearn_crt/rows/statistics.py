@@ -1,4 +1,4 @@
-"""Statistics of rows that ``fit`` needs, as values that can be merged."""
+"""Mergeable statistics of the rows, on which feature maps depend."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from .._array import (
 from .inputs import Rows
 
 _MOMENT_BYTES = 2**19  # bytes of the float64 copy of a batch, which fits into the cache
-_COVARIANCE_BYTES = 2**22  # the same for covariances: enough for efficient products
-# the same on a device, where starting a kernel is as slow as processing a MiB
+_COVARIANCE_BYTES = 2**22  # the same for covariances, enough for efficient products
+# the same on a device, where launching a kernel takes as long as processing a MiB
 _DEVICE_BYTES = 2**27
-_ROUNDING = 1e-14  # rounding error of the variance of a sparse column, per mean square
+_ROUNDING = 1e-14  # rounding error of sparse variances, relative to mean squares
 
 
 def _batches(
     X: Any, weights: Array | None, host_bytes: int, least: int = 1
 ) -> Iterator[tuple[Any, Array]]:
-    """Yield batches of the rows in the widest floating type, with their weights."""
+    """Yield batches of rows and their weights, in the widest floating-point dtype."""
     xp = None if on_host(X) else namespace_of(X)
     wide = np.float64 if xp is None else float_types(X)[0]
     n_bytes = host_bytes if xp is None else _DEVICE_BYTES
@@ -56,11 +56,11 @@ def _batches(
 
 @dataclass(frozen=True)
 class ColumnMoments:
-    """Weighted count, mean, variance, mean magnitude and minimum of each column.
+    """Total weight, and mean, variance, mean absolute value and minimum per column.
 
-    In float64. They can be merged in any order, with equal results up to rounding.
-    Squares are centred at the mean, whose rounding error is stored as well, so that
-    columns far from zero lose no digits.
+    The statistics are computed in float64, and the order in which they are merged
+    affects only rounding errors. Squares are centred at the mean, whose rounding error
+    is also stored, so that columns far from zero lose no precision.
     """
 
     weight: float
@@ -122,8 +122,8 @@ class ColumnMoments:
         mean, variance = mean_variance_axis(X, axis=0, weights=share)
         counted = X if np.all(weights) else X[weights > 0]
         minimum, _ = min_max_axis(counted, axis=0)
-        variance = np.maximum(variance, 0)  # rounding errors of a constant column
-        # columns with zeros are not far from zero relative to their standard deviation
+        variance = np.maximum(variance, 0)  # constant columns have rounding errors
+        # a column with zeros is not far from zero relative to its standard deviation
         is_full = np.bincount(X.indices, minlength=mean.size) == X.shape[0]
         rest = np.zeros_like(mean)
         if is_full.any():
@@ -158,7 +158,7 @@ class ColumnMoments:
 
     @property
     def mean_square(self) -> np.ndarray:
-        """Weighted average of x^2, shape (n_features,)."""
+        """Weighted mean of x^2 for each column, shape (n_features,)."""
         return self.variance + self.mean**2
 
     @property
@@ -172,9 +172,8 @@ class ColumnMoments:
 class Covariance:
     """Weighted mean and covariance matrix; ``a + b`` merges two sets of rows.
 
-    They are computed in float64 and centred at the mean of each batch, so that columns
-    far from zero lose no digits, unless the rows are sparse. The time is O(n d^2), the
-    memory O(d^2).
+    Both are computed in float64. Dense batches are centred first, so that columns far
+    from zero lose no precision. The time is O(n d^2), the memory O(d^2).
     """
 
     weight: float
@@ -185,7 +184,7 @@ class Covariance:
     def of(cls, X: Any, sample_weight: Array | None = None) -> Covariance:
         """Compute the statistics of rows."""
         # X (n_rows, n_features), sample_weight (n_rows,)
-        # at least d rows, so that a merge takes no longer than the products
+        # at least d rows per batch, so that merging takes no longer than the products
         batches = _batches(X, sample_weight, _COVARIANCE_BYTES, X.shape[1])
         return reduce(add, (cls._of_rows(*batch) for batch in batches))
 
@@ -222,8 +221,8 @@ class RowSample:
     """Uniform random sample of the rows with positive weight.
 
     Each row gets a random priority, and the rows with the smallest priorities are kept.
-    Two samples can therefore be merged by ``a + b``, and batches give the same sample
-    as all rows together.
+    Two samples can therefore be merged by ``a + b``, and reading rows in batches gives
+    the same sample as reading them all at once.
     """
 
     rows: Rows  # (n_rows, n_features)
@@ -250,7 +249,7 @@ class RowSample:
         return whole._smallest(np.flatnonzero(weights))
 
     def _smallest(self, candidates: np.ndarray) -> RowSample:
-        """Keep the candidate rows with the smallest priorities, in their order."""
+        """Keep the candidates with the smallest priorities, in their original order."""
         order = np.argsort(self.priorities[candidates])[: self.size]
         keep = np.sort(candidates[order])
         priorities, weights = self.priorities[keep], self.weights[keep]
@@ -258,7 +257,7 @@ class RowSample:
         return RowSample(to_host(rows), priorities, weights, self.n_seen, self.size)
 
     def __add__(self, other: RowSample) -> RowSample:
-        """Return the sample of both sets of rows."""
+        """Return the sample of both sets of rows together."""
         rows = joined([self.rows, other.rows])
         priorities = np.concatenate([self.priorities, other.priorities])
         weights = np.concatenate([self.weights, other.weights])
@@ -301,9 +300,9 @@ class RowSample:
 def _pair_distances(rows: Rows, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """Return the distances between all pairs of rows, dense or sparse.
 
-    Distances from inner products lose digits if rows are far from zero. Among sparse
-    columns, only those with most entries stored can be far from zero. For these the
-    distances are computed from differences of dense columns.
+    Distances computed from inner products lose precision if rows are far from zero.
+    This is possible only for sparse columns with most of their entries stored, so these
+    columns are made dense and their differences are computed directly.
     """
     # (n_rows, n_features) -> (n_rows * (n_rows - 1) / 2,)
     if isinstance(rows, np.ndarray):
@@ -322,11 +321,11 @@ T = TypeVar("T", ColumnMoments, RowSample, Covariance)
 class Statistics:
     """Statistics of queries and, if given, of keys; ``a + b`` merges two sets of rows.
 
-    A map is a function of the parameters of its sampler and of this value.
+    The parameters of a sampler and these statistics determine its feature map.
     """
 
     seed: tuple[int, ...]
-    query: ColumnMoments = None  # type: ignore[assignment]  # unused before there are rows
+    query: ColumnMoments = None  # type: ignore[assignment]  # unused without rows
     key_moments: ColumnMoments | None = None
     sample: RowSample | None = None
     query_sample: RowSample | None = None
@@ -356,7 +355,7 @@ class Statistics:
         return [sample for sample in both if sample is not None]
 
     def frequency_stream(self) -> np.random.Generator:
-        """Return a new generator for the frequencies, always in the same state."""
+        """Return a new random generator for frequencies, always in the same state."""
         return np.random.default_rng(self.seed).spawn(2)[0]
 
     def _row_stream(self, side: int | None) -> np.random.Generator:
@@ -374,7 +373,7 @@ class Statistics:
         covariance: bool = False,
         n_before: int = 0,
     ) -> Statistics:
-        """Return the statistics of the rows so far and of further rows."""
+        """Return the statistics after further rows have been read."""
         # X (n_rows, n_features), X_key (n_keys, n_features), sample_weight (n_rows,)
 
         def sampled(
@@ -411,7 +410,7 @@ class Statistics:
         return replace(self, **changes)
 
     def __add__(self, other: Statistics) -> Statistics:
-        """Return the statistics of both sets of rows, with the seed of the first."""
+        """Return the statistics of both sets of rows together, with the first seed."""
         names = [field.name for field in fields(self) if field.name != "seed"]
         pairs = {name: (getattr(self, name), getattr(other, name)) for name in names}
         sums: dict[str, Any] = {name: _sum(*pair) for name, pair in pairs.items()}
@@ -423,7 +422,7 @@ class Statistics:
 
 
 def _sum(a: T | None, b: T | None) -> T | None:
-    """Return a + b, or the other one if one of them is None."""
+    """Return a + b; if one of them is None, return the other."""
     if a is None or b is None:
         return b if a is None else a
     return a + b

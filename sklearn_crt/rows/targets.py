@@ -1,4 +1,4 @@
-"""Validation of targets and sample weights, in the same way for all estimators.
+"""Validation of targets and sample weights, shared by all estimators.
 
 Estimators pass y through ``plain_targets`` before scikit-learn validates it. After
 that, ``label_codes`` converts labels to integer codes, ``number_columns`` converts
@@ -33,13 +33,13 @@ from .._compat import _check_sample_weight
 
 _MOST_LABELS = 100  # more different integers than this are treated as numbers
 # Products of two weights, and squares of targets, neither overflow nor underflow, even
-# when summed over rows, if weights and targets stay within two fifths of the range of
-# exponents of their floating type. The same holds for squares of targets times weights
-# if these products stay within nine tenths of the range.
+# when summed over rows, if weights and targets stay within two fifths of the exponent
+# range of their floating-point dtype. The same holds for squares of targets times
+# weights if these products stay within nine tenths of the range.
 _RANGE, _RANGE_OF_PRODUCTS = 0.4, 0.9
 _DATES = datetime.date, datetime.time, datetime.timedelta
 _NUMPY_DATES = np.datetime64, np.timedelta64
-_MISSING = "NAType", "NaTType"  # names of the types of missing values in pandas
+_MISSING = "NAType", "NaTType"  # type names of missing values in pandas
 
 
 # ----------------------------------------------------------------------------- targets
@@ -53,7 +53,7 @@ def plain_targets(y: Any) -> Any:
     if y is None or issparse(y) or is_foreign(y):
         return y
     refuse_dates(y, "y")
-    # one memory order, so that products round the same way for all containers
+    # a fixed memory order, so that products round the same way for all containers
     values = np.asarray(y, order="C")
     refuse_dates(values, "y")  # y may have been a list of dates
     return _from_objects(values) if values.dtype.kind == "O" else values
@@ -124,7 +124,7 @@ def is_missing(value: Any) -> bool:
 
 
 def are_labels(y: np.ndarray) -> bool:
-    """Return whether plain targets are labels, for estimators that also take numbers.
+    """Return whether plain targets are labels, if the estimator also takes numbers.
 
     Strings, booleans and at most 100 different integers in one column are labels.
     """
@@ -135,7 +135,7 @@ def are_labels(y: np.ndarray) -> bool:
 
 
 def as_numbers(y: Array) -> Array:
-    """Return targets in the widest floating type, after checking their range.
+    """Return targets in the widest floating-point dtype, after checking their range.
 
     This raises ValueError if the squares of the targets would overflow, or if all
     values of an output are so small that their squares would underflow.
@@ -187,7 +187,7 @@ def label_codes(estimator: Any, y: Array, first: bool, final: bool) -> Array:
 
 
 def number_columns(estimator: Any, y: Array, first: bool, final: bool) -> Array:
-    """Return numbers in the widest floating type, as columns (n_rows, n_outputs)."""
+    """Return (n_rows, n_outputs) targets in the widest floating-point dtype."""
     y = as_numbers(y)
     if first:
         estimator._one_output = y.ndim == 1
@@ -225,7 +225,7 @@ class WeightedRows(NamedTuple):
 
     X: Any  # (n_rows, n_features)
     y: Array  # (n_rows,) or (n_rows, n_outputs)
-    weights: Array  # (n_rows,), in the widest floating type
+    weights: Array  # (n_rows,), in the widest floating-point dtype
     dropped: np.ndarray  # (n_dropped,), positions of dropped rows among all rows
 
 
@@ -233,8 +233,9 @@ def weighted_rows(X: Any, y: Array, sample_weight: Any) -> WeightedRows:
     """Return the rows with positive weights, their targets and their weights.
 
     Without weights each row has weight 1. Weights are not rescaled and have the widest
-    floating type, so that models fitted with weights of very different sizes can be
-    merged. Computations in single precision choose their type by ``type_for_weights``.
+    floating-point dtype, so that models fitted with weights of very different sizes can
+    be merged. Single-precision computations choose their dtype with
+    ``type_for_weights``.
     """
     weights = read_weights(X, sample_weight)
     if sample_weight is None:
@@ -253,7 +254,7 @@ def weighted_rows(X: Any, y: Array, sample_weight: Any) -> WeightedRows:
 
 
 def read_weights(X: Any, sample_weight: Any) -> Array:
-    """Return a validated copy of the sample weights, in the widest floating type."""
+    """Return a validated copy of the weights, in the widest floating-point dtype."""
     if sample_weight is not None:
         refuse_dates(sample_weight, "sample_weight")
     return _check_sample_weight(
@@ -266,7 +267,7 @@ def read_weights(X: Any, sample_weight: Any) -> Array:
 
 
 def type_for_weights(weights: Array, dtype: Any) -> Any:
-    """Return the type for sums of weights: dtype, or the widest if dtype overflows."""
+    """Return dtype, or the widest dtype if sums of weights would exceed its range."""
     wide = float_types(weights)[0]
     if dtype == wide:
         return dtype

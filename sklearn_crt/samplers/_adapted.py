@@ -1,6 +1,7 @@
 """Positive features that adapt to the distribution of the rows.
 
-DERF depends on the covariance matrix; anchored features are centred near sampled rows.
+DERF uses the covariance matrix of the rows; anchored features are centred near sampled
+rows.
 """
 
 from __future__ import annotations
@@ -26,73 +27,77 @@ from ..rows import Frame, Sigma, Statistics, TableLike
 from ._base import BaseFeatureSampler, centered, fitted
 from ._exponential import ExponentialSampler, middle
 
-_MOST_FEATURES = 4096  # the covariance matrix then takes 134 MB
-# multiple of the pooled covariance that is added to each covariance, for n = d
+_MOST_FEATURES = 4096  # a covariance matrix of this size takes 134 MB
+# multiple of the pooled covariance that is added to each covariance if X has d rows
 _RIDGE = 0.3
-# limit of this multiple for large n; also the smallest ridge, times the mean variance
+# smallest value of this multiple for many rows; the diagonal is increased by the same
+# multiple of the mean variance
 _LEAST = 1e-6
 
 
 class DERFSampler(ExponentialSampler):
     r"""Gaussian or softmax kernel from dense exponential random features (DERF).
 
-    These are positive features as in :class:`OPRFSampler`, where the number A is
-    replaced by a matrix, with one parameter for each principal axis of the data.
-    ``fit`` computes the covariance matrix, in O(n d^2 + d^3) operations. ``transform``
-    is as fast as with ``OPRFSampler``. Use it for kernel averages and attention if the
-    columns are correlated or differ in scale.
+    These are positive features like those of :class:`OPRFSampler`, but the number A is
+    replaced by a matrix with one parameter for each principal axis of the data. For n
+    rows with d columns, ``fit`` computes the covariance matrix in O(n d^2 + d^3)
+    operations. ``transform`` is as fast as that of ``OPRFSampler``. Use this sampler
+    for kernel averages and attention if the columns are correlated or differ in scale.
 
     Parameters
     ----------
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
-        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All of them
-        are exactly unbiased except the structured ones. ``"antithetic"`` draws pairs w,
-        -w with orthogonal directions. If there are at least 2 d features for d columns
-        of X, these have the lowest error, with half as many multiplications.
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
+        estimate is exactly unbiased for all of them except the structured couplings.
+        ``"antithetic"`` draws pairs w and -w with orthogonal directions. With at least
+        2 d features for d columns of X, this coupling has the lowest error and needs
+        only half as many multiplications.
 
     Attributes
     ----------
     A_ : ndarray of shape (n_features, n_features) or (n_features,)
-        The chosen matrix, or with ``X_key`` its eigenvalues.
+        The chosen matrix A, or only its eigenvalues if ``X_key`` is given.
 
     See Also
     --------
-    OPRFSampler : A single parameter instead of a matrix, for many columns or few rows.
+    OPRFSampler : Features with one parameter, for many columns or few rows.
     sklearn_crt.samplers.AnchoredRBFSampler : Positive features for a large sigma.
 
     Notes
     -----
-    Let x be centred and multiplied by sigma, and :math:`V \Lambda V'` the eigenvalues
-    and eigenvectors of the mean of :math:`(x + y)(x + y)'` over pairs of rows. With
-    :math:`w \sim N(0, I_d)` and, for each axis l, the closed form of OPRF in one
-    dimension [1]_,
+    Let x be a row that is centred and multiplied by sigma, and let :math:`V \Lambda V'`
+    be the eigendecomposition of the mean of :math:`(x + y)(x + y)'` over all pairs of
+    rows. For :math:`w \sim N(0, I_d)`, the features use the closed form of OPRF in one
+    dimension for each axis l [1]_:
 
     .. math:: f(x) = \frac{\det(I - 4A)^{1/4}}{\sqrt m}
        \exp\left(w'Aw + w'(I - 4A)^{1/2} x - |x|^2\right), \qquad
        A = V \operatorname{diag}\left(\frac{1 - 1/\rho_l}{8}\right) V', \qquad
        \rho_l = \frac{2}{2\lambda_l + 1 + \sqrt{(2\lambda_l + 1)^2 + 8\lambda_l}} .
 
-    This A minimises the mean log second moment over the pairs of rows, among all
-    symmetric matrices. With :math:`u = V'(x + y)` the variance is, for independent
-    frequencies,
+    Among all symmetric matrices, this A minimises the logarithm of the second moment of
+    the estimate, averaged over the pairs of rows. With :math:`u = V'(x + y)`, the
+    variance for independent frequencies is
 
     .. math:: \frac{K^2}{m} \left(e^{c + \sum_l \rho_l u_l^2} - 1\right), \qquad
        c = \sum_l \log\frac{1 + \rho_l}{2\sqrt{\rho_l}}
 
-    and, for m antithetic pairs of independent frequencies, :math:`\frac{K^2}{2m} (e^{c
-    + \sum_l \rho_l u_l^2} + e^{c - |u|^2} - 2)`. ``kernel_variance`` evaluates this
-    formula for all couplings. It is exact for ``"iid"``. For other couplings it is in
-    practice an upper bound, and ``variance_is_exact_`` is False.
+    and the variance for m antithetic pairs of independent frequencies is
+    :math:`\frac{K^2}{2m} (e^{c + \sum_l \rho_l u_l^2} + e^{c - |u|^2} - 2)`.
+    ``kernel_variance`` evaluates these formulas for all couplings. Its result is exact
+    for ``"iid"``. For other couplings it is an upper bound in practice, and
+    ``variance_is_exact_`` is False.
 
-    With ``X_key`` (ADERF), queries and keys are centred and transformed separately: for
-    means a and b and covariances :math:`C_x` and :math:`C_y`, :math:`x' = M(x - a)` and
-    :math:`y' = M^{-1}(y - b)`. The matrix M makes the two covariances equal; it is the
-    square root of the matrix geometric mean of :math:`C_x^{-1}` and :math:`C_y`. A
-    multiple of the mean of both covariances is added to each of them, because with few
-    rows most of their difference is noise. The factor is 0.3 d divided by the smaller
-    number of rows, and at most 0.3.
+    If ``X_key`` is given (ADERF), queries and keys are centred and transformed
+    separately. Let a and b be their means, and :math:`C_x` and :math:`C_y` their
+    covariances. Then the transformed rows are :math:`x' = M(x - a)` and :math:`y' =
+    M^{-1}(y - b)`. The matrix M makes the two covariances equal; it is the square root
+    of the matrix geometric mean of :math:`C_x^{-1}` and :math:`C_y`. Before M is
+    computed, a multiple of the average of the two covariances is added to each of them,
+    because their difference is mostly noise if there are few rows. The factor is 0.3 d
+    divided by the smaller number of rows, and at most 0.3.
 
     ``fit`` raises ValueError if X has more than 4096 columns. Sparse input is not
     converted to dense arrays.
@@ -102,7 +107,7 @@ class DERFSampler(ExponentialSampler):
     .. [1] V. Likhosherstov, K. Choromanski, A. Dubey, F. Liu, T. Sarlos, A. Weller,
        "Dense-Exponential Random Features: Sharp Positive Estimators of the Gaussian
        Kernel", NeurIPS 2023, :arxiv:`2302.00787`, with the closed form for a known
-       covariance; here it is estimated from the rows of ``fit``.
+       covariance. Here the covariance is estimated from the rows passed to ``fit``.
 
     Examples
     --------
@@ -138,7 +143,7 @@ class DERFSampler(ExponentialSampler):
         return best_quadratic(statistics, frame)
 
     A_: np.ndarray = fitted(
-        "map_.A", "Coefficient of the squares of the frequency, a matrix."
+        "map_.A", "Matrix A of the quadratic form, or its eigenvalues with ``X_key``."
     )
 
 
@@ -163,7 +168,7 @@ def best_quadratic(
     ridge[np.diag_indices_from(ridge)] += 1e-12 + _LEAST * np.trace(pooled) / sigma.size
     query, key = (covariance + ridge for covariance in covariances)
     values, vectors = np.linalg.eigh(_geometric_mean(query, key))
-    # the estimate is unbiased for any of these values
+    # values can be clipped, because the estimate is unbiased for all positive values
     values = np.clip(values, _LEAST, 1 / _LEAST)
     root = (vectors * np.sqrt(values)) @ vectors.T
     inverse = (vectors / np.sqrt(values)) @ vectors.T
@@ -174,7 +179,7 @@ def best_quadratic(
 
 
 def best_rho(values: np.ndarray) -> np.ndarray:
-    """Return the best 1 / (1 - 8A) for each mean square of a coordinate of x + y."""
+    """Return the optimal 1 / (1 - 8A) for mean squares of the coordinates of x + y."""
     # values (n_features,) -> (n_features,)
     values = np.maximum(values, 0)
     t = 2 * values + 1
@@ -182,7 +187,7 @@ def best_rho(values: np.ndarray) -> np.ndarray:
 
 
 def _geometric_mean(query, key):
-    """Return the positive definite P with P query P = key."""
+    """Return the positive definite matrix P for which P query P = key."""
     values, vectors = np.linalg.eigh(query)
     root = (vectors * np.sqrt(values)) @ vectors.T
     inverse = (vectors / np.sqrt(values)) @ vectors.T
@@ -192,24 +197,26 @@ def _geometric_mean(query, key):
 
 
 class AnchoredRBFSampler(BaseFeatureSampler):
-    r"""Gaussian or softmax kernel from positive features near training rows.
+    r"""Gaussian or softmax kernel from positive features centred near training rows.
 
-    Each feature is a function :math:`e^{-|x - z|^2}` centred at a random point z near a
-    sampled training row. Use it for kernel averages and attention with a large sigma,
-    for which all other positive features need a very large ``n_components``. The
-    estimate is unbiased for every row, even for rows that are far from the sample.
+    Each feature is proportional to a function :math:`e^{-|x - z|^2}` centred at a
+    random point z near a sampled training row. Use this sampler for kernel averages and
+    attention with a large sigma, where all other positive features need a very large
+    ``n_components``. The estimate is unbiased for every row, including rows that are
+    far from the sample.
 
     Parameters
     ----------
     n_components : int, default=100
-        Number of features, one per point.
+        Number of features, one per point z.
     n_anchors : int, default=2000
-        Maximum number of training rows near which points are drawn, for queries and for
-        keys.
+        Maximum number of sampled training rows near which points are drawn, separately
+        for queries and for keys.
     coupling : str or Coupling, default="orthogonal"
-        How the offsets of the points from the rows depend on each other: ``"iid"``,
-        ``"orthogonal"``, ``"antithetic"`` (points on both sides of a row),
-        ``"simplex"``, ``"halton"``, ``"sobol"``, a structured coupling or an object.
+        How the offsets of the points from the sampled rows depend on each other:
+        ``"iid"``, ``"orthogonal"``, ``"antithetic"`` (points on both sides of a row),
+        ``"simplex"``, ``"halton"``, ``"sobol"``, a structured coupling or a coupling
+        object.
 
     Attributes
     ----------
@@ -221,25 +228,26 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     See Also
     --------
     sklearn_crt.DERFSampler : Positive features for a small or medium sigma.
-    sklearn_crt.OPRFSampler : Depends only on the means and variances of the columns.
+    sklearn_crt.OPRFSampler : Uses only the means and variances of the columns.
 
     Notes
     -----
     Let x be a row that is already multiplied by sigma. For every density :math:`\pi >
-    0`, the estimate from
+    0`, the following features f give an unbiased estimate of the kernel K:
 
     .. math:: K(x, y) = \left(\frac{2}{\pi}\right)^{d/2}
        \int e^{-|x - z|^2 - |z - y|^2} dz, \qquad
        f(x) = \left(\frac{2}{\pi}\right)^{d/4} \frac{e^{-|x - z|^2}}{\sqrt{D \pi(z)}},
        \quad z \sim \pi
 
-    is unbiased; OPRF is the special case of a normal z. By the Cauchy-Schwarz
-    inequality, the mean of the second moment over pairs of rows is minimal if
-    :math:`\pi` is the distribution of a random row plus :math:`N(0, I/4)`. The minimum
-    is 1, so the mean variance is :math:`(1 - \overline{K^2}) / D` in every dimension
-    and for every sigma, and no other positive features of this form have a smaller one.
-    Here the rows are a uniform sample a of the training rows (if ``X_key`` is given,
-    queries and keys each have half of the weight), and constants cancel:
+    OPRF is the special case in which z is normal. By the Cauchy-Schwarz inequality, the
+    mean of the second moment over pairs of rows is minimal if :math:`\pi` is the
+    distribution of a random row plus :math:`N(0, I/4)` noise. The minimum is 1, so the
+    mean variance is :math:`(1 - \overline{K^2}) / D` in every dimension and for every
+    sigma. No other positive features of this form have a smaller mean variance. Here
+    the random rows a are sampled uniformly from the training rows (if ``X_key`` is
+    given, queries and keys each have half of the total weight). Constants cancel, so
+    the features are
 
     .. math:: f(x) = \frac{1}{\sqrt D} e^{-|x - z|^2}
        \Big(\sum_a p_a e^{-2|z - a|^2}\Big)^{-1/2}, \qquad z = a + w/2, \quad
@@ -247,15 +255,16 @@ class AnchoredRBFSampler(BaseFeatureSampler):
 
     We know of no paper that uses this distribution. Importance sampling for random
     features in general is described in [1]_. ``fit`` takes O(n d + n_anchors D d)
-    operations and keeps the sample, in O(n_anchors d) memory.
+    operations and keeps the sampled rows, which take O(n_anchors d) memory.
 
     The variance has no closed form. ``kernel_variance`` estimates the variance for
     independent points (for independent pairs with ``"antithetic"``) from 16384
-    additional draws. All couplings except ``"iid"`` also use the sampled rows evenly,
-    which in practice reduces the variance by up to a half.
+    additional draws. All couplings except ``"iid"`` also distribute the points evenly
+    over the sampled rows, which reduces the variance by up to half in practice.
 
     Samples of rows can be merged, so ``partial_fit`` and ``merge`` give the same result
-    as a single ``fit``, up to the choice of rows if there are more than ``n_anchors``.
+    as a single ``fit``. If there are more than ``n_anchors`` rows, the sampled rows may
+    differ, however.
 
     References
     ----------
@@ -337,7 +346,8 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         )
 
     def _map_without_rows(self, feature_map):
-        # only kernel_variance needs the mixture, whose anchors are rows
+        # only kernel_variance needs the mixture, which contains training rows as its
+        # anchors
         return replace(feature_map, law=None)
 
     @overload
@@ -362,18 +372,18 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_X, n_features)
-            Rows of the query side.
+            Queries.
         Y : {array-like, sparse matrix} of shape (n_Y, n_features), default=None
-            Rows of the key side; X if None.
+            Keys; X if None.
         return_error : bool, default=False
             Whether to return the standard error of the estimate as well.
 
         Returns
         -------
         variance : ndarray of shape (n_X, n_Y), float64
-            Mean squared errors of the kernel estimates. They are infinite if they are
-            too large for float64, and also for ``kernel="softmax"`` if they cannot be
-            estimated.
+            Estimated variances, which are also the mean squared errors of the kernel
+            estimates. A value is infinite if it is too large for float64 or if, with
+            ``kernel="softmax"``, it cannot be estimated.
         error : ndarray of shape (n_X, n_Y), float64
             Standard errors of ``variance``; only returned if ``return_error=True``.
 

@@ -54,11 +54,11 @@ from ..rows import (
     resolve_sigma,
 )
 
-_ERROR_ROWS = 16  # queries, and keys, from whose pairs the error is estimated
+_ERROR_ROWS = 16  # numbers of queries and keys used to estimate the error
 
 
 def fitted(path: str, doc: str) -> Any:
-    """Return a read-only property that looks up a path in the fitted sampler."""
+    """Return a read-only property that looks up a dotted path in the fitted sampler."""
     return property(attrgetter(path), doc=doc)
 
 
@@ -72,19 +72,19 @@ class SamplerBatch(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SamplerValue(FittedValue):
-    """The statistics of the rows and the feature map that follows from them."""
+    """The statistics of the rows, and the feature map that is computed from them."""
 
-    unfitted: Any  # a copy with the parameters that are in effect until the next fit
+    unfitted: Any  # unfitted copy; its parameters stay in effect until the next fit
     statistics: Statistics
-    dtype: str = ""  # floating type of the first rows
+    dtype: str = ""  # floating-point dtype of the first rows
     map: FeatureMap | None = None  # None until all blocks of rows have been read
     is_frozen: bool = False
 
     def read(self, batch: SamplerBatch, n_before: int = 0) -> SamplerValue:
-        """Return the value with the statistics of further rows, but the same map.
+        """Return a value whose statistics include further rows, with the same map.
 
-        ``n_before`` is the number of earlier rows that are read elsewhere, for instance
-        in other blocks.
+        ``n_before`` is the number of preceding rows that are read elsewhere, for
+        instance in other blocks.
         """
         sigma = getattr(self.unfitted, "sigma", None)
         median = isinstance(sigma, str) and sigma == "median"
@@ -94,9 +94,9 @@ class SamplerValue(FittedValue):
         return replace(self, statistics=statistics, dtype=dtype)
 
     def with_map(self, statistics: Statistics | None = None) -> SamplerValue:
-        """Return the value with the map for its statistics, or for the given ones.
+        """Return a value with the map for the given statistics, by default its own.
 
-        The frequencies of the old map, if there is one, are reused if their
+        If there already is a map, its frequencies are reused, provided that their
         distribution does not depend on the statistics.
         """
         if statistics is None:
@@ -111,13 +111,13 @@ class SamplerValue(FittedValue):
         return replace(self, map=None).with_map(statistics)
 
     def parts(self) -> Any:
-        """Return the fitted samplers that are parts of a composed map."""
+        """Return the fitted samplers of which a composed map consists."""
         return self.unfitted._fit_parts(self.statistics)
 
     def plus(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
         return self.read(batch).with_map()
 
-    fitted = plus  # type: ignore[assignment]  # samplers are fitted often: no detour
+    fitted = plus  # type: ignore[assignment]  # skips a call, as fits are frequent
 
     def __add__(self, other: SamplerValue) -> SamplerValue:
         statistics = self.statistics + other.statistics
@@ -144,29 +144,32 @@ class BaseFeatureSampler(
 
     A subclass defines its parameters (``__init__``, ``_parameter_constraints``) and the
     method ``_make_map``, which returns the :class:`~sklearn_crt.extend.FeatureMap` for
-    these parameters and the statistics of the rows. This class does everything else.
+    these parameters and the statistics of the rows. This class implements everything
+    else.
 
     Attributes
     ----------
     sigma : float, {"scale", "median"} or array-like, default="scale"
-        Inverse length scale, by which the inputs are multiplied: one number, or one per
-        column. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with ``gamma
-        = sigma**2 / 2``. ``"median"`` is the inverse of the median distance between up
-        to 1000 rows.
+        Inverse length scale by which the inputs are multiplied: one number for all
+        columns, or one per column. ``"scale"`` corresponds to scikit-learn's
+        ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
+        the median pairwise distance in a sample of up to 1000 rows.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
-        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All of them
-        are exactly unbiased except the structured ones.
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
+        estimate is exactly unbiased for all of them except the structured couplings.
     kernel : {"gaussian", "softmax"}, default="gaussian"
-        ``"softmax"`` is ``exp(sigma**2 * x.y)``; its features are those of the Gaussian
-        kernel multiplied by ``exp(|sigma * x|**2 / 2)``.
+        The kernel to approximate. The softmax kernel is ``exp(sigma**2 * x.y)``; its
+        features are those of the Gaussian kernel multiplied by ``exp(|sigma * x|**2 /
+        2)``.
     n_jobs : int, default=None
         Number of threads that ``transform`` uses. -1 uses all processors; None uses as
-        many as NumPy's linear algebra would, and one inside joblib workers.
+        many threads as NumPy's linear algebra, or a single thread inside joblib
+        workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies. They are nested: with the same seed, a sampler with
-        half as many features uses the first half of them.
+        Seed of the random frequencies. They are nested: with the same seed, a sampler
+        with half as many features uses the first half of the frequencies.
     sigma_ : float or ndarray of shape (n_features,)
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
@@ -192,24 +195,24 @@ class BaseFeatureSampler(
 
     _value: SamplerValue
     _takes_other_arrays = ARRAY_API
-    # with fewer columns, fit warns if the predicted error is large
+    # with fewer features than this, fit warns if the predicted error is large
     _doubtful_below: float = 64
 
     # ------------------------------------------------------------------- hooks
     @abstractmethod
     def _make_map(self, statistics: Statistics, drawn: FeatureMap | None) -> FeatureMap:
-        """Return the map, which depends on the parameters and the statistics only.
+        """Return the map, which must depend only on the parameters and the statistics.
 
-        ``drawn`` is None, or a map with the same seed and the same parameters except
-        sigma. Its frequencies may be reused if their distribution does not depend on
-        the statistics.
+        ``drawn`` is None, or a map with the same seed and the same parameters, except
+        that sigma may differ. Its frequencies may be reused if their distribution does
+        not depend on the statistics.
         """
 
     def _reads(self) -> dict[str, Any]:
-        """Return what ``_make_map`` needs in addition to the moments of the columns.
+        """Return the statistics that ``_make_map`` needs besides the column moments.
 
-        ``{"rows": n}`` requests samples of n queries and n keys, and
-        ``{"covariance": True}`` the second moments of pairs of columns.
+        ``{"rows": n}`` requests samples of n queries and n keys, and ``{"covariance":
+        True}`` requests the second moments of all pairs of columns.
         """
         return {}
 
@@ -236,7 +239,7 @@ class BaseFeatureSampler(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Queries; they are used as keys too if ``X_key`` is None.
+            Queries, which are also used as keys if ``X_key`` is None.
         y : None
             Ignored.
         X_key : {array-like, sparse matrix} of shape (n_keys, n_features), default=None
@@ -252,7 +255,8 @@ class BaseFeatureSampler(
         Raises
         ------
         ValueError
-            If a parameter or X is out of range; the message states what is allowed.
+            If a parameter or a value of X is out of range; the message states what is
+            allowed.
         """
         return self._fit_value(X, y, X_key, sample_weight)
 
@@ -268,10 +272,10 @@ class BaseFeatureSampler(
         """Update the fitted sampler with another batch of rows.
 
         The result equals that of ``fit`` on all rows together. The order of the batches
-        does not matter, except for ``sigma="median"`` with more than 1000 rows, which
-        are then sampled. The feature map depends on all rows, so pass all batches
-        first, then call ``freeze()``, and only then ``transform``. A warning is raised
-        if the features change after they were used.
+        does not matter, except for ``sigma="median"`` with more than 1000 rows, because
+        then the rows are sampled. The feature map depends on all rows, so pass all
+        batches first, then call ``freeze()``, and only then ``transform``. A warning is
+        raised if a batch changes the features after they have been used.
 
         Parameters
         ----------
@@ -293,7 +297,7 @@ class BaseFeatureSampler(
         ------
         ValueError
             If the sampler is frozen, if a parameter other than ``n_jobs`` has been
-            changed since the first call, or as for ``fit``.
+            changed since the first call, or for the reasons listed in ``fit``.
         """
         before = getattr(self, "map_", None)
         self._extend_value(X, y, X_key, sample_weight)
@@ -352,7 +356,7 @@ class BaseFeatureSampler(
         return SamplerValue(_unfitted_copy(self), statistics)
 
     def _note_params(self) -> None:
-        """Record nothing, as the fitted value contains the parameters."""
+        """Do nothing, because the fitted value already contains the parameters."""
 
     @property
     def _fit_params(self) -> dict[str, Any]:
@@ -366,7 +370,7 @@ class BaseFeatureSampler(
         check_same_params(mine, theirs)
 
     def _warn_after_fit(self, batch: Any) -> None:
-        """Warn if the predicted error exceeds the kernel for half of the pairs."""
+        """Warn if the predicted error exceeds the kernel value for half the pairs."""
         n = self.n_components
         sides = batch.X, batch.X if batch.X_key is None else batch.X_key
         sizes = [side.shape[0] for side in sides]
@@ -400,7 +404,7 @@ class BaseFeatureSampler(
         return validate_rows(self, X, reset=reset)
 
     def _rows(self, X: Any, feature_map: FeatureMap) -> Any:
-        """Return validated rows, after checking that their squares are in range."""
+        """Return validated rows, after checking that their squared norms are finite."""
         if self._needs_no_checks(X, feature_map):
             return X  # for single rows, validate_data would take most of the time
         refuse_lazy(self, "sklearn_crt.dask.map_rows(sampler.transform, X)", X)
@@ -423,21 +427,20 @@ class BaseFeatureSampler(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. float32 is preserved; every other type is converted to float64.
+            Rows. float32 is preserved; every other dtype is converted to float64.
 
         Returns
         -------
         features : ndarray of shape (n_samples, n_components)
-            The features. The features of a row do not depend on the other rows. With
-            positive features, all features of a row far from the centre can be too
-            small for their floating type; a warning reports the number of rows that
-            became zero.
+            The features, which do not depend on the other rows. Positive features of a
+            row far from the centre may all underflow; a warning reports the number of
+            rows whose features have become zero.
 
         Raises
         ------
         ValueError
-            If the squares of rows times sigma overflow their floating type, that is,
-            for values beyond 1e19 in float32 or 1e154 in float64.
+            If the squared norm of a row overflows after multiplication by sigma, that
+            is, for values beyond about 1e19 in float32 or 1e154 in float64.
         """
         return self._transform(X, key=False)
 
@@ -452,8 +455,8 @@ class BaseFeatureSampler(
         Returns
         -------
         features : ndarray of shape (n_samples, n_components)
-            The features, which equal those of ``transform`` unless ``symmetric_`` is
-            False.
+            The features, which are the same as those of ``transform`` if ``symmetric_``
+            is True.
         """
         return self._transform(X, key=True)
 
@@ -462,7 +465,7 @@ class BaseFeatureSampler(
         check_fit_namespace(self, X, "transform_key" if key else "transform")
         feature_map = self.map_
         rows = self._rows(X, feature_map)
-        vars(feature_map)["was_used"] = True  # so that partial_fit can warn
+        vars(feature_map)["was_used"] = True  # lets partial_fit warn of changes
         self._warn_of_phases(rows, feature_map)
         features, n_zero, overflows = transform(
             feature_map, rows, key=key, n_jobs=self.n_jobs
@@ -484,7 +487,7 @@ class BaseFeatureSampler(
         return to_namespace_of(features, X)
 
     def _warn_of_phases(self, rows: Any, feature_map: FeatureMap) -> None:
-        """Warn about phases so large that their floating type does not resolve them."""
+        """Warn about phases that are too large for the precision of their dtype."""
         rate = feature_map.phase_rate
         if rate == 0:
             return
@@ -512,7 +515,7 @@ class BaseFeatureSampler(
         Returns
         -------
         kernel : ndarray of shape (n_X, n_Y)
-            Kernel values, in the floating type of X.
+            Kernel values, with the floating-point dtype of X.
         """
         feature_map, queries, keys = self._map_and_rows(X, Y)
         with np.errstate(over="ignore"):  # the warning below is more helpful
@@ -546,7 +549,7 @@ class BaseFeatureSampler(
         Returns
         -------
         kernel : ndarray of shape (n_X, n_Y)
-            Unbiased estimates, in the floating type of X.
+            Unbiased estimates, with the floating-point dtype of X.
         """
         feature_map, queries, keys = self._map_and_rows(X, Y)
         feature_map = feature_map.to(queries)
@@ -557,14 +560,15 @@ class BaseFeatureSampler(
         return to_namespace_of(feature_map.estimate(rows, others), X)
 
     def kernel_variance(self, X: TableLike, Y: TableLike | None = None) -> np.ndarray:
-        """Return the exact variance of ``approximate_kernel`` over the frequencies.
+        """Return the exact variance of ``approximate_kernel`` over random frequencies.
 
-        If ``variance_is_exact_`` is False, the variance is that of independent
-        frequencies (for couplings without a fixed angle: ``"simplex+"``, ``"halton"``
-        and ``"sobol"``), or that of the exact blocks that a structured coupling without
-        padding approximates. For positive features the variance is correct, but unless
-        sigma is small it is dominated by rare draws. In this case it can exceed the
-        observed squared errors by orders of magnitude, and is uninformative.
+        If ``variance_is_exact_`` is False, the result is the variance for another
+        coupling: independent frequencies if the angles between frequencies are not
+        fixed (``"simplex+"``, ``"halton"`` and ``"sobol"``), and exact blocks for a
+        structured coupling without padding. Unless sigma is small, the variance of
+        positive features is dominated by rare draws. It is still correct, but it can
+        exceed the observed squared errors by orders of magnitude and is then
+        uninformative.
 
         Parameters
         ----------
@@ -588,13 +592,13 @@ class BaseFeatureSampler(
     def _map_and_rows(
         self, X: TableLike, Y: TableLike | None
     ) -> tuple[Any, Rows, Rows | None]:
-        """Return the map, and validated rows on the host, because SciPy needs them."""
+        """Return the map and the validated rows, copied to the host for SciPy."""
         feature_map = value_of(self).map
         queries = to_host(self._rows(X, feature_map))
         keys = None if Y is None else to_host(self._rows(Y, feature_map))
         return feature_map, queries, keys
 
-    # ------------------------------------------------------------ other numbers
+    # ------------------------------------------------------------ other sigmas
     def with_sigma(self, sigma: Sigma) -> Self:
         """Return a fitted copy with another sigma, without reading the rows again.
 
@@ -607,8 +611,9 @@ class BaseFeatureSampler(
         Returns
         -------
         sampler : sampler
-            A copy that equals a sampler fitted with ``sigma`` on the same rows. It has
-            the same frequencies, unless their distribution depends on the data.
+            A fitted copy, which equals a sampler fitted with ``sigma`` on the same
+            rows. It has the same frequencies, unless their distribution depends on the
+            data.
 
         Raises
         ------
@@ -626,7 +631,7 @@ class BaseFeatureSampler(
 
     # --------------------------------------------------------------- attributes
     map_: FeatureMap = fitted(
-        "_value.map", "The fitted feature map, immutable and usable by itself."
+        "_value.map", "The immutable feature map, which is usable without the sampler."
     )
     sigma_: float | np.ndarray = fitted(
         "map_.frame.sigma", "Inverse length scale by which the inputs are multiplied."
@@ -638,7 +643,7 @@ class BaseFeatureSampler(
         "map_.variance_is_exact",
         "Whether ``kernel_variance`` is exact for the coupling that is used.",
     )
-    _n_features_out: int = fitted("map_.n_components", "Number of columns.")
+    _n_features_out: int = fitted("map_.n_components", "Number of features.")
 
     @property
     def frequencies_(self) -> np.ndarray:
@@ -654,12 +659,12 @@ def _center_of(sampler):
 
 # the attribute ``center_`` of samplers that centre the rows
 centered: Any = property(
-    _center_of, doc="Vector that is subtracted from the rows, zero without centring."
+    _center_of, doc="Vector that is subtracted from the rows; zero without centring."
 )
 
 
 def _unfitted_copy(sampler):
-    """Return an unfitted copy like ``clone``, in half the time for plain parameters."""
+    """Return an unfitted copy, in half the time of ``clone`` for plain parameters."""
     params = sampler.get_params(deep=False)
     for name, value in params.items():
         if isinstance(value, Sized) or hasattr(value, "get_params"):

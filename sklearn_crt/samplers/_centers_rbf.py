@@ -1,4 +1,4 @@
-"""Nystroem features with chosen landmarks (centres), for linear models."""
+"""Nystroem features for linear models, with a choice of landmarks (centres)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class _CenterSettings(NamedTuple):
 
     @property
     def n_sampled(self) -> int:
-        """Number of sampled rows among which the centres are chosen."""
+        """Number of sampled rows from which the centres are chosen."""
         return _N_ROWS[self.centers] * self.n_components
 
 
@@ -83,7 +83,7 @@ class CentersValue(FittedValue):
 
     settings: _CenterSettings
     statistics: Statistics
-    given: Rows | None  # the centres that the user gave, None if they are chosen
+    given: Rows | None  # centres given by the user; None if they are chosen
     solved: _ChosenCenters | None = None  # None until the centres are computed
     is_frozen: bool = False
     owner: ClassVar[str] = "CentersRBFSampler"
@@ -98,7 +98,7 @@ class CentersValue(FittedValue):
         return replace(self, statistics=statistics, solved=None)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> CentersValue:
-        """Return the value with its centres; it keeps the sample of the rows."""
+        """Return the value with its centres; the sample of the rows is kept as well."""
         value = self.plus(batch)
         return replace(value, solved=value.solution)
 
@@ -118,7 +118,7 @@ class CentersValue(FittedValue):
 
     @property
     def solution(self) -> _ChosenCenters:
-        """The centres for all rows so far, computed when they are first needed."""
+        """The centres for all rows seen so far, computed when they are first needed."""
         if self.solved is not None:
             return self.solved
         return computed_once(self, "computed", self._solve)
@@ -129,7 +129,7 @@ class CentersValue(FittedValue):
         rows, sample = self.given, self.statistics.query_sample
         n_seen = n_points
         if rows is None:
-            assert sample is not None  # because there are rows
+            assert sample is not None  # rows have been read
             rows, n_seen = sample.rows, sample.n_seen
         points = Centers(rows, np.full(rows.shape[0], n_seen / rows.shape[0]))
         dense = not sparse.issparse(points.points)
@@ -156,48 +156,52 @@ class CentersRBFSampler(
     The landmarks, called centres here, are ``n_components`` points that represent the
     training rows. By default the features are those of scikit-learn's ``Nystroem`` at
     these points, up to a rotation: kernel values between a row and the centres,
-    multiplied by a root of the inverse kernel matrix of the centres (whitening).
+    multiplied by a square root of the inverse kernel matrix of the centres (whitening).
     Centres found by k-means represent the data better than the random rows that
-    ``Nystroem`` uses, so fewer features are needed. Use this sampler in front of any
-    linear model, for instance ``LogisticRegression(C=10)``, or as the ``kernel`` of
-    :class:`RandomFeatureRidge`.
+    ``Nystroem`` uses, so fewer features are needed. Use this sampler in a pipeline
+    before any linear model, for instance ``LogisticRegression(C=10)``, or as the
+    ``kernel`` of :class:`RandomFeatureRidge`.
 
-    Unlike the other samplers, this one is not an unbiased estimate of the kernel: the
-    inner product of the features is exact at the centres and inaccurate for rows that
-    are far from all of them. It therefore has no ``exact_kernel`` and no
-    ``kernel_variance``, and should not be used for kernel averages.
+    Unlike the other samplers, this one does not give an unbiased estimate of the
+    kernel: the inner product of the features equals the kernel at the centres, but it
+    is inaccurate for rows that are far from all of them. The sampler therefore has no
+    ``exact_kernel`` and no ``kernel_variance``, and should not be used for kernel
+    averages.
 
     Parameters
     ----------
     sigma : float, {"scale", "median"} or array-like, default="scale"
-        Inverse length scale, by which the inputs are multiplied: one number, or one per
-        column. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with ``gamma
-        = sigma**2 / 2``. ``"median"`` is the inverse of the median distance between up
-        to 1000 rows.
+        Inverse length scale by which the inputs are multiplied: one number for all
+        columns, or one per column. ``"scale"`` corresponds to scikit-learn's
+        ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
+        the median pairwise distance in a sample of up to 1000 rows.
     n_components : int, default=100
         Number of features, one per centre. If there are fewer distinct rows, each of
-        them is a centre.
+        them becomes a centre.
     centers : {"kmeans", "rpcholesky", "random"} or array-like, default="kmeans"
         How the centres are chosen.
 
-        - ``"kmeans"``: cluster means, from two steps of k-means that start at random
-          rows. Clusters are computed on a sample of at most 20 rows per centre.
-        - ``"rpcholesky"``: the rows that a randomly pivoted Cholesky factorisation
-          chooses [3]_, [4]_, applied to the kernel matrix of at most 10 sampled rows
-          per centre. It skips rows whose kernel values are already determined by the
-          rows chosen before.
+        - ``"kmeans"``: cluster means after two iterations of k-means, which starts at
+          random rows. It is applied to a sample of at most 20 rows per centre.
+        - ``"rpcholesky"``: the pivots of a randomly pivoted Cholesky factorisation
+          [3]_, [4]_ of the kernel matrix of at most 10 sampled rows per centre. It
+          skips rows whose kernel values are already determined by the rows chosen so
+          far.
         - ``"random"``: rows chosen at random, as in ``Nystroem``.
-        - an array or a sparse matrix of shape (n_components, n_features): its rows.
+        - an array or a sparse matrix of shape (n_components, n_features): its rows are
+          the centres.
     whiten : bool, default=True
-        Whether to multiply the kernel values by a root of :math:`K_{ZZ}^{-1}`, as
-        ``Nystroem`` does, so that the penalty of a linear model treats all directions
-        alike. With ``whiten=False`` the features are the kernel values themselves;
-        ``transform`` is faster, and a suitable penalty has to be chosen (see Notes).
+        Whether to multiply the kernel values by a square root of :math:`K_{ZZ}^{-1}`,
+        the inverse kernel matrix of the centres. ``Nystroem`` does this too, so that
+        the penalty of a linear model treats all directions equally. With
+        ``whiten=False`` the features are the kernel values themselves; ``transform`` is
+        faster, but a suitable penalty has to be chosen (see Notes).
     n_jobs : int, default=None
         Number of threads that ``transform`` uses. -1 uses all processors; None uses as
-        many as NumPy's linear algebra would, and one inside joblib workers.
+        many threads as NumPy's linear algebra, or a single thread inside joblib
+        workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the centres, and of the rows that are sampled for ``sigma="median"``.
+        Seed for choosing the centres, and for sampling rows if ``sigma="median"``.
 
     Attributes
     ----------
@@ -206,7 +210,7 @@ class CentersRBFSampler(
     sigma_ : float or ndarray of shape (n_features,)
         Inverse length scale by which the inputs are multiplied.
     penalty_ : ndarray of shape (n_columns, n_columns)
-        The identity, or the kernel matrix of the centres with ``whiten=False``. For
+        The identity or, with ``whiten=False``, the kernel matrix of the centres. For
         coefficients b, ``b @ penalty_ @ b`` is the squared norm that kernel ridge
         regression penalises (see Notes).
 
@@ -219,39 +223,40 @@ class CentersRBFSampler(
     Notes
     -----
     For centres :math:`z_m` the kernel values are :math:`f_m(x) = \exp(-|\sigma(x -
-    z_m)|^2 / 2)`. A linear model on them is a radial basis function network. The
-    function :math:`\sum_m b_m f_m` has the squared norm :math:`b' K_{ZZ} b` in the
-    reproducing kernel Hilbert space, so
+    z_m)|^2 / 2)`. A linear model with these features is a radial basis function
+    network. The function :math:`\sum_m b_m f_m` has the squared norm :math:`b' K_{ZZ}
+    b` in the reproducing kernel Hilbert space, so
 
     .. math:: \min_b |F b - y|^2 + \alpha\, b' K_{ZZ} b
 
     is exactly ridge regression with the Nystroem approximation [1]_ at the same
     centres. This is why the two settings of ``whiten`` give the same predictions in
     :class:`RandomFeatureRidge`, which uses ``penalty_``. If you solve the problem
-    yourself, and the kernel is so wide that :math:`K_{ZZ}` is singular up to rounding,
-    add about 1e-10 times the number of rows to the diagonal.
+    yourself and the kernel is so wide that :math:`K_{ZZ}` is numerically singular, add
+    about 1e-10 times the number of rows to the diagonal of :math:`F'F + \alpha K_{ZZ}`.
 
-    Other models penalise the coefficients of all features alike. With their default
-    penalties, logistic regression, ``RidgeClassifier``, ``LinearSVC`` and
+    Other linear models penalise the coefficients of all features equally. With their
+    default penalties, logistic regression, ``RidgeClassifier``, ``LinearSVC`` and
     ``SGDClassifier`` were more accurate on whitened features than on the kernel values
     themselves (``python -m benchmarks.choices logistic``). The whitened features are
-    :math:`F L^{-T}` with the Cholesky factor :math:`K_{ZZ} = L L'`, which is a rotation
-    of the features of ``Nystroem`` for the same centres. Multiplying by a triangular
-    matrix takes half as many operations as multiplying by a symmetric root. Directions
-    in which :math:`K_{ZZ}` is zero up to rounding, in the floating type of the centres,
+    :math:`F L^{-T}`, where L is the Cholesky factor of :math:`K_{ZZ} = L L'`. They are
+    a rotation of the features of ``Nystroem`` for the same centres. Multiplying by a
+    triangular matrix takes half as many operations as multiplying by a symmetric square
+    root. Directions in which :math:`K_{ZZ}` is zero within the precision of the centres
     are left out.
 
     Choosing landmarks by k-means was proposed in [2]_. ``"rpcholesky"`` needs memory
     for ``10 * n_components**2`` float64 numbers.
 
-    The sampler keeps a random sample of the rows, whose size is given above (or no rows
-    if ``centers`` is an array). ``partial_fit`` after ``fit`` or ``partial_fit``
-    therefore gives the same centres as ``fit`` on all rows in this order, whatever the
-    batches are. ``merge`` joins the samples. As long as the sample contains all rows,
-    the result is the same as with ``fit`` on the rows of both, and the order of the
-    rows does not matter either. If ``centers`` is an array, the centres are fixed, and
-    the rows only determine sigma. ``freeze`` keeps only the centres. Note that a
-    cluster of a single row has this row as its centre.
+    The sampler keeps a random sample of the rows, whose size is given above for each
+    value of ``centers``. Calling ``partial_fit`` on further batches therefore gives the
+    same centres as ``fit`` on all rows in the same order, however they are divided into
+    batches. ``merge`` combines the samples of two samplers. As long as the combined
+    sample contains all rows, the result is the same as that of ``fit`` on all these
+    rows, in any order. If ``centers`` is an array, no rows are kept; the centres are
+    fixed, and the rows only determine sigma. ``freeze`` keeps only the centres. Note
+    that the centre of a cluster with a single row is that row itself, so ``freeze``
+    keeps it.
 
     References
     ----------
@@ -312,7 +317,7 @@ class CentersRBFSampler(
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: TableLike, y: Any = None) -> Self:
-        """Choose the centres from the rows, or validate those that are given.
+        """Choose the centres from the rows, or validate the centres that are given.
 
         Parameters
         ----------
@@ -329,7 +334,7 @@ class CentersRBFSampler(
         Raises
         ------
         TypeError
-            If X is an array on a device under ``array_api_dispatch=True``.
+            If X is stored on an accelerator with ``array_api_dispatch=True``.
         ValueError
             If a parameter or X is out of range.
         """
@@ -337,7 +342,7 @@ class CentersRBFSampler(
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: TableLike, y: Any = None) -> Self:
-        """Add a batch of rows; the result equals ``fit`` on all rows together.
+        """Add a batch of rows; the result equals that of ``fit`` on all rows together.
 
         The centres are chosen when they are first needed.
 
@@ -356,10 +361,10 @@ class CentersRBFSampler(
         Raises
         ------
         TypeError
-            If X is an array on a device under ``array_api_dispatch=True``.
+            If X is stored on an accelerator with ``array_api_dispatch=True``.
         ValueError
             If the sampler is frozen, if a parameter other than ``n_jobs`` has been
-            changed since the first call, or as for ``fit``.
+            changed since the first call, or for the reasons listed in ``fit``.
         """
         return self._extend_value(X, y)
 
@@ -384,7 +389,7 @@ class CentersRBFSampler(
         return CentersValue(_CenterSettings(*parameters), Statistics(seed), points)
 
     def _given(self, n_features):
-        """Return the centres that the user gave, validated."""
+        """Validate and return the centres that the user gave."""
         with config_context(array_api_dispatch=False):
             points = check_array(
                 self.centers,
@@ -420,7 +425,7 @@ class CentersRBFSampler(
 
     @property
     def penalty_(self) -> np.ndarray:
-        """Matrix P for which ``b @ P @ b`` is the squared norm of the function."""
+        """Matrix P such that ``b @ P @ b`` is the squared norm for coefficients b."""
         value = value_of(self)
         centers, sigma, root = value.solution
         centers = centers.points
@@ -443,14 +448,15 @@ class CentersRBFSampler(
         Returns
         -------
         features : ndarray of shape (n_samples, n_columns)
-            Whitened kernel values, or with ``whiten=False`` the values themselves,
-            which lie in [0, 1]; float32 for float32 rows. Under
-            ``config_context(array_api_dispatch=True)`` an array of the library of X.
+            Whitened kernel values or, with ``whiten=False``, the kernel values
+            themselves, which lie in [0, 1]. The dtype is float32 for float32 rows,
+            otherwise float64. Under ``config_context(array_api_dispatch=True)``, the
+            result is an array of the same library as X.
 
         Raises
         ------
         TypeError
-            If X is an array on a device under ``array_api_dispatch=True``.
+            If X is stored on an accelerator with ``array_api_dispatch=True``.
         """
         value = value_of(self)
         check_fit_namespace(self, X, "transform")
@@ -479,7 +485,7 @@ class CentersRBFSampler(
 
 
 def _kernel_rows(X, centers, sigma, origin):
-    """Return a function that computes the kernel values of the rows in a slice."""
+    """Return a function that computes the kernel values for a slice of the rows."""
     tables = X, centers
     kind = next((type(rows) for rows in tables if sparse.issparse(rows)), None)
 
@@ -498,15 +504,15 @@ def _kernel_rows(X, centers, sigma, origin):
 
 
 def _inverse_root(kernel, dtype):
-    """Return an upper triangular R for which R R' is the inverse of the kernel matrix.
+    """Return an upper triangular R such that R R' is the inverse of the kernel matrix.
 
-    Eigenvalues that are zero up to rounding in the given type are left out.
+    Eigenvalues that are zero within the precision of ``dtype`` are left out.
     """
     least = 10 * np.finfo(dtype).eps  # relative to the largest eigenvalue
     factor, info = linalg.lapack.dpotrf(kernel, lower=1)
     if info == 0:
         inverse, info = linalg.lapack.dtrtri(factor, lower=1)
-        # the squared norm is at least the inverse of the smallest eigenvalue
+        # the sum of squares is at least the reciprocal of the smallest eigenvalue
         if info == 0 and least * linalg.norm(kernel, np.inf) * np.sum(inverse**2) < 1:
             return np.asfortranarray(inverse.T)
     values, vectors = linalg.eigh(kernel)

@@ -25,36 +25,36 @@ from ..rows import Frame, Sigma, Statistics
 from ._base import BaseFeatureSampler, centered, fitted
 from ._exponential import middle
 
-_EPSILON = 1e-8  # default of the smallest coordinate of positive features
-_NEAR = 0.1  # used as the size of scaled coordinates if all rows are equal
+_EPSILON = 1e-8  # default of the smallest coordinate for positive features
+_NEAR = 0.1  # assumed size of the scaled coordinates if all rows are equal
 
 
 class DiscreteSampler(BaseFeatureSampler):
-    """Monomial features, for which a subclass chooses the distribution of exponents.
+    """Monomial features; a subclass chooses the distribution of their exponents.
 
     Parameters
     ----------
     n_components : int, default=100
         Number of features, one per frequency.
     positive : bool, default=False
-        Whether to subtract the column minima, minus ``epsilon``, instead of the means,
-        so that all features are positive. Values below the minima of the training rows
-        are replaced by the minima, and estimates and variances refer to the changed
+        Whether to make all features positive by subtracting the column minima, minus
+        ``epsilon``, instead of the means. Values below the minima of the training rows
+        are clipped to the minima, and estimates and variances refer to the clipped
         rows.
     epsilon : float, default=None
         Smallest coordinate with ``positive=True``, after multiplication by sigma; None
-        means 1e-8. It has no effect with ``positive=False``, and ``fit`` raises
-        ValueError if it is set.
+        means 1e-8. With ``positive=False``, ``fit`` raises ValueError unless it is
+        None.
     center : bool, default=True
-        Whether to subtract the column means first, which changes no kernel value. With
-        ``positive=True`` the minima are subtracted instead of the means, and ``fit``
-        raises ValueError if ``center=False``.
+        Whether to subtract the column means first, which does not change the kernel.
+        With ``positive=True``, the minima are subtracted instead, and ``fit`` raises
+        ValueError if ``center=False``.
 
     Attributes
     ----------
     center_ : ndarray of shape (n_features,)
-        The vector that is subtracted from the rows: the mean, or with ``positive=True``
-        the minimum minus ``epsilon / sigma``, or zero.
+        The vector that is subtracted from the rows: the column means, the column minima
+        minus ``epsilon / sigma`` with ``positive=True``, or zero with ``center=False``.
     """
 
     _parameter_constraints: dict = {
@@ -90,7 +90,7 @@ class DiscreteSampler(BaseFeatureSampler):
 
     @property
     def _doubtful_below(self) -> float:  # type: ignore[override]
-        # rows are far from the centre of positive features
+        # with positive features, most rows are far from the centre
         return math.inf if self.positive else 64
 
     @abstractmethod
@@ -99,7 +99,7 @@ class DiscreteSampler(BaseFeatureSampler):
 
     @abstractmethod
     def _law_of(self, sizes: np.ndarray) -> CountLaw:
-        """Return the distribution of the exponents for given sizes of coordinates."""
+        """Return the distribution of the exponents for coordinates of these sizes."""
 
     def _make_map(self, statistics, drawn):
         frame, epsilon = self._frame(statistics), self._least_coordinate()
@@ -121,7 +121,7 @@ class DiscreteSampler(BaseFeatureSampler):
             )
         else:
             law = self._choose_law(statistics, frame)
-        # frequency by frequency, so the first ones do not depend on the others
+        # drawn frequency by frequency, so that draws are nested
         counts = law.draw((self.n_components, statistics.n_features), rng)
         return DiscreteMap(
             frame,
@@ -134,7 +134,7 @@ class DiscreteSampler(BaseFeatureSampler):
         )
 
     def _least_coordinate(self) -> float | None:
-        """Return the smallest coordinate of positive features, or None if signed."""
+        """Return the smallest coordinate for positive features, otherwise None."""
         if not self.positive:
             if self.epsilon is not None:
                 raise ValueError(
@@ -159,15 +159,15 @@ def _are_all_alike(statistics, shifted):
     return bool(spread <= 1e-28 * squares)
 
 
-_LAMBDA_RANGE = 1e-12, 1e15  # range of lambda in which exponents are exact in float64
+_LAMBDA_RANGE = 1e-12, 1e15  # for these lambda, exponents are exact in float64
 
 
 class PoissonSampler(DiscreteSampler):
     r"""Gaussian or softmax kernel from monomials with Poisson exponents (PoisRF).
 
-    ``fit`` chooses the parameter of the features from the means and variances of the
-    columns (and from their minima for ``positive=True``, PoisRF+), in O(n d)
-    operations.
+    ``fit`` chooses ``lambda_`` from the means and variances of the columns, in O(n d)
+    operations. The variant with ``positive=True`` (PoisRF+) also uses the column
+    minima.
 
     Attributes
     ----------
@@ -177,13 +177,13 @@ class PoissonSampler(DiscreteSampler):
     See Also
     --------
     GeometricSampler : Monomials with geometric exponents.
-    sklearn_crt.OPRFSampler : Positive features that are exponentials.
+    sklearn_crt.OPRFSampler : Positive exponential features.
 
     Notes
     -----
     Let w be one of m frequencies, whose d coordinates are independent Poisson variables
-    with mean :math:`\lambda`, and let x be a row from which ``center_`` is subtracted
-    and which is multiplied by sigma ([1]_, equation 10 and section 3.2.1). Then
+    with mean :math:`\lambda`, and let x be a row that is shifted by ``-center_`` and
+    then multiplied by sigma ([1]_, equation 10 and section 3.2.1). Then
 
     .. math:: f(x) = \frac{e^{\lambda d / 2 - |x|^2 / 2}}{\sqrt m}
        \prod_{l=1}^d \left(\frac{x_l}{\sqrt\lambda}\right)^{w_l}, \qquad 0^0 = 1,
@@ -191,14 +191,14 @@ class PoissonSampler(DiscreteSampler):
     .. math:: \operatorname{Var} = \frac{1}{m} \left(\exp\left(\lambda d
        + \frac{1}{\lambda} \sum_l x_l^2 y_l^2 - |x|^2 - |y|^2\right) - K^2\right)
 
-    ([1]_, theorem 3.4). The mean logarithm of the first term over the pairs of rows is
-    minimal for
+    ([1]_, theorem 3.4). The logarithm of the first term, averaged over the pairs of
+    rows, is minimal for
 
     .. math:: \lambda^* = \sqrt{\frac{1}{d} \sum_l
        \overline{x_l^2}\; \overline{y_l^2}}
 
     ([1]_, equation 12), where bars denote means over rows. The frequencies depend on
-    ``lambda_``, so ``partial_fit`` draws them again.
+    ``lambda_``, so ``partial_fit`` draws new frequencies.
 
     References
     ----------
@@ -224,7 +224,7 @@ class PoissonSampler(DiscreteSampler):
             side.variance + (side.mean - center) ** 2
             for side in (statistics.query, statistics.key)
         )
-        # roots first, so that no square leaves the range of floating-point numbers
+        # roots are taken first, so that no product overflows or underflows
         return self._law_of(
             frame.sigma * np.prod(np.power(list(squares), 0.25), axis=0)
         )
@@ -239,10 +239,10 @@ _P_RANGE = 1e-8, 1 - 1e-8  # bounds of p
 
 
 def optimal_p(products: ArrayLike) -> float:
-    """Return the p with the smallest log second moment, for means c_l of abs(x_l y_l).
+    """Return the p that minimises the log second moment, for means c_l of abs(x_l y_l).
 
     The objective -d log p + sum_l log I0(2 c_l / sqrt(1 - p)) (CRT theorem 3.5) is
-    convex in u = -log(1 - p); this is the root of its derivative.
+    convex in u = -log(1 - p), and the result is the root of its derivative.
     """
     products = np.asarray(products, dtype=np.float64)
 
@@ -264,26 +264,26 @@ def optimal_p(products: ArrayLike) -> float:
 class GeometricSampler(DiscreteSampler):
     r"""Gaussian or softmax kernel from monomials with geometric exponents (GeomRF).
 
-    ``fit`` chooses the parameter of the features from the mean magnitudes of the
-    shifted columns, in O(n d) operations. With ``center=True`` these are computed from
-    a sample of at most 1000 rows (for queries and for keys), and with ``center=False``
-    or ``positive=True`` (GeomRF+) from all rows.
+    ``fit`` chooses ``p_`` from the mean absolute values of the shifted columns, in O(n
+    d) operations. These means are computed from all rows with ``positive=True``
+    (GeomRF+) or ``center=False``, and otherwise from samples of at most 1000 queries
+    and 1000 keys.
 
     Attributes
     ----------
     p_ : float
-        Probability of the exponent 0, in [1e-8, 1 - 1e-8].
+        Probability that an exponent is 0, in [1e-8, 1 - 1e-8].
 
     See Also
     --------
     PoissonSampler : Monomials with Poisson exponents.
-    sklearn_crt.OPRFSampler : Positive features that are exponentials.
+    sklearn_crt.OPRFSampler : Positive exponential features.
 
     Notes
     -----
     Let w be one of m frequencies, whose d coordinates are independent with :math:`P(w_l
-    = k) = p (1 - p)^k`, and let x be a row from which ``center_`` is subtracted and
-    which is multiplied by sigma ([1]_, equation 10 and section 3.2.2). Then
+    = k) = p (1 - p)^k`, and let x be a row that is shifted by ``-center_`` and then
+    multiplied by sigma ([1]_, equation 10 and section 3.2.2). Then
 
     .. math:: f(x) = \frac{e^{-|x|^2 / 2}}{p^{d/2} \sqrt m}
        \prod_{l=1}^d \frac{x_l^{w_l}}{(1 - p)^{w_l / 2} \sqrt{w_l!}},
@@ -293,10 +293,10 @@ class GeometricSampler(DiscreteSampler):
        \prod_l I_0\left(\frac{2 |x_l y_l|}{\sqrt{1 - p}}\right) - K^2\right)
 
     with the modified Bessel function :math:`I_0` ([1]_, theorem 3.5). ``p_`` minimises
-    the logarithm of the first term, in which :math:`|x_l y_l|` is replaced by
-    :math:`\overline{|x_l|}\; \overline{|y_l|}` with means over rows ([1]_, equation
-    14). It is convex in :math:`\log(1 - p)`. The frequencies depend on ``p_``, so
-    ``partial_fit`` draws them again.
+    the logarithm of the first term, in which :math:`|x_l y_l|` is replaced by the
+    product :math:`\overline{|x_l|}\; \overline{|y_l|}` of means over rows ([1]_,
+    equation 14). This objective is convex in :math:`\log(1 - p)`. The frequencies
+    depend on ``p_``, so ``partial_fit`` draws new frequencies.
 
     References
     ----------
@@ -317,7 +317,7 @@ class GeometricSampler(DiscreteSampler):
     """
 
     def _reads(self):
-        # because means of |x - c| cannot be merged
+        # a sample is needed, because means of |x - c| cannot be merged
         return {"rows": 1000} if self.center and not self.positive else {}
 
     def _choose_law(self, statistics, frame):
@@ -334,7 +334,7 @@ class GeometricSampler(DiscreteSampler):
         return GeometricLaw(optimal_p(sizes**2))
 
     def _magnitudes(self, moments, sample, frame):
-        """Return the mean of abs(sigma * x) for each column."""
+        """Return the mean of abs(sigma * x) for each shifted column."""
         if self.positive:
             return frame.sigma * np.maximum(moments.mean - frame.center, 0)
         if not self.center:
@@ -343,4 +343,4 @@ class GeometricSampler(DiscreteSampler):
         total = max(weights.sum(), np.finfo(np.float64).tiny)
         return np.array([weights @ np.abs(x) for x in rows.columns()]) / total
 
-    p_: float = fitted("map_.law.p", "Probability of the exponent 0.")
+    p_: float = fitted("map_.law.p", "Probability that an exponent is 0.")

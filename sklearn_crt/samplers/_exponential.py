@@ -1,4 +1,4 @@
-"""Exponential features: the best real A, the base class, and its feature map."""
+"""Exponential features: the optimal real A, the base class, and its feature map."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from ._base import BaseFeatureSampler, centered
 
 
 def optimal_A(q: Any, n_features: int) -> Any:
-    """Return the A that minimises the mean log second moment for the mean of |x + y|^2.
+    """Return the A that minimises the mean log second moment for a mean q of |x + y|^2.
 
-    With rho = 1 / (1 - 8A) this is the positive root of 2 q rho^2 + (2q + d) rho = d
-    (CRT theorem 3.3), computed without cancellation for small or large q.
+    Here rho = 1 / (1 - 8A) is the positive root of 2 q rho^2 + (2q + d) rho = d (CRT
+    theorem 3.3). It is computed without cancellation for small or large q.
     """
     # q is a number, a 0-d array or an array of any library
     is_number = isinstance(q, (int, float))
@@ -39,10 +39,10 @@ def optimal_A(q: Any, n_features: int) -> Any:
 
 
 def optimal_antithetic_A(q: float, n_features: int) -> float:
-    """Return the A that minimises the mean log second moment of a pair w, -w.
+    """Return the A that minimises the mean log second moment of a pair w and -w.
 
-    Its rho is the root of d (rho - 1) / (2 rho (1 + rho)) + q expit((1 + rho) q), which
-    lies between the optima of single frequencies for q and for q / 2.
+    The corresponding rho is the root of d (rho - 1) / (2 rho (1 + rho)) + q expit((1 +
+    rho) q). It lies between the optima for single frequencies at q and at q / 2.
     """
     d = n_features
     low, high = (1 / (1 - 8 * optimal_A(part, d)) for part in (q, q / 2))
@@ -50,7 +50,7 @@ def optimal_antithetic_A(q: float, n_features: int) -> float:
     def slope(rho):
         return d * (rho - 1) / (2 * rho * (1 + rho)) + q * special.expit((1 + rho) * q)
 
-    if slope(low) >= 0 or slope(high) <= 0:  # equal up to rounding
+    if slope(low) >= 0 or slope(high) <= 0:  # low and high are equal up to rounding
         rho = low
     else:
         rho = optimize.brentq(slope, low, high, xtol=1e-15)
@@ -71,7 +71,7 @@ def make_exponential_map(
     quadratic: Quadratic,
     coupling: Coupling,
 ) -> ExponentialMap:
-    """Return the map of a quadratic form, with frequencies of a coupling."""
+    """Return the map for a quadratic form, with frequencies drawn from a coupling."""
     single = quadratic.is_real and not coupling.opposite
     columns = PairedColumns.of(sampler.n_components, single=single)
     m = columns.n_frequencies
@@ -87,12 +87,13 @@ def make_exponential_map(
 
 
 class ExponentialSampler(BaseFeatureSampler):
-    """Exponential features, with A = 0 unless a subclass chooses another form.
+    """Exponential features, with A = 0 unless a subclass overrides ``_choose``.
 
     Parameters
     ----------
     n_components : int, default=100
-        Number of features: one per frequency, or two with ``coupling="antithetic"``.
+        Number of features: one per frequency, or two per frequency with
+        ``coupling="antithetic"``.
     center : bool, default=True
         Whether to subtract the column means first. This does not change the kernel, and
         often reduces the variance considerably. Sparse rows remain sparse.
@@ -132,7 +133,7 @@ class ExponentialSampler(BaseFeatureSampler):
     center_: np.ndarray = centered
 
     def _can_use(self, coupling: Any) -> bool:
-        """Return whether the map can use a coupling, an object or its class."""
+        """Return whether the map can use a coupling, given as an object or a class."""
         return not coupling.opposite
 
     def _choose(
@@ -152,9 +153,9 @@ class ExponentialSampler(BaseFeatureSampler):
 
 
 def _norm_factor(quadratic: Quadratic, n_features: int) -> float | None:
-    """Return c such that the features weight w by ``|w| exp(c |w|^2)``.
+    """Return c such that the features weight a frequency by ``|w| exp(c |w|^2)``.
 
-    It is None if angles that depend on the norms do not reduce the variance.
+    The result is None if angles that depend on the norms do not reduce the variance.
     """
     if not isinstance(quadratic, IsotropicQuadratic) or not quadratic.is_real:
         return None
@@ -163,7 +164,7 @@ def _norm_factor(quadratic: Quadratic, n_features: int) -> float | None:
 
 
 def middle(statistics: Statistics) -> np.ndarray:
-    """Return the midpoint of the means of queries and keys, the best centre."""
+    """Return the optimal centre, the midpoint of the means of queries and keys."""
     # -> (n_features,)
     return 0.5 * (statistics.query.mean + statistics.key.mean)
 

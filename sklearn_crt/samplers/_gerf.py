@@ -1,4 +1,4 @@
-"""Generalised exponential features (GERF), and the search for their best A."""
+"""Generalised exponential features (GERF), and the search for their optimal A."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ _BOUNDS = ((-40.0, 40.0), (0.0, math.pi / 2 - 1e-6))
 class GERFSampler(ExponentialSampler):
     r"""Gaussian or softmax kernel from generalised exponential features (GERF).
 
-    The features depend on a sign s and a complex parameter A. They are positive for s =
-    +1 and a real A, and random Fourier features for s = -1 and A = 0. ``fit`` chooses
-    the s and A with the smallest second moment, from the means and variances of the
-    columns.
+    The features depend on a sign s and a complex parameter A. For s = +1 and a real A
+    they are positive features; for s = -1 and A = 0 they are random Fourier features.
+    ``fit`` chooses the s and A that minimise the second moment of the estimate, which
+    it computes from the means and variances of the columns.
 
     Parameters
     ----------
     n_components : int, default=100
-        Number of features: two per frequency, the real and the imaginary part, or one
-        if the features are positive (s = +1 and a real A). If the number is odd, the
-        last frequency has a single column with a random phase.
+        Number of features: two per frequency (the real and the imaginary part), or one
+        if the features are positive (s = +1 and a real A). If each frequency has two
+        columns and ``n_components`` is odd, the last frequency has a single column with
+        a random phase.
 
     Attributes
     ----------
@@ -52,12 +53,12 @@ class GERFSampler(ExponentialSampler):
     C_ : float
         Coefficient of the squared norm of a row, which depends on s (see Notes).
     phase_ : float
-        Phase in radians of the last column. It exists only if ``n_components`` is odd
-        and frequencies have two columns.
+        Phase in radians of the last column. It is used only if ``n_components`` is odd
+        and each frequency has two columns.
 
     See Also
     --------
-    sklearn_crt.OPRFSampler : The best features with s = +1 and a real A.
+    sklearn_crt.OPRFSampler : The features with s = +1 and the optimal real A.
     sklearn_crt.TrigRBFSampler : The features with s = -1 and A = 0.
 
     Notes
@@ -73,14 +74,16 @@ class GERFSampler(ExponentialSampler):
        g(y) &= \tfrac{D}{\sqrt m} e^{A|w|^2 + s B w \cdot y + C|y|^2}, &
        D &= (1 - 4A)^{d/4} .
 
-    The estimate is the sum of Re(f(x) g(y)). The columns of ``transform`` are therefore
-    all Re f followed by all Im f, and those of ``transform_key`` all Re g followed by
-    all -Im g. If A is real, both have the same features (``symmetric_``). A last single
-    column contains :math:`\sqrt2 \operatorname{Re}(e^{ib} f)` and :math:`\sqrt2
-    \operatorname{Re}(e^{-ib} g)`, with b uniform on [0, 2 pi), or f itself if it is
-    real.
+    The estimate is the sum of Re(f(x) g(y)) over the frequencies. The columns of
+    ``transform`` are therefore all Re f followed by all Im f, and those of
+    ``transform_key`` all Re g followed by all -Im g. If A is real, queries and keys
+    have the same features (``symmetric_`` is True). If the number of columns is odd,
+    the last column contains :math:`\sqrt2 \operatorname{Re}(e^{ib} f)` and
+    :math:`\sqrt2 \operatorname{Re}(e^{-ib} g)`, with b uniform on [0, 2 pi), or f
+    itself if it is real.
 
-    Put :math:`\rho = 1 / (1 - 8A)` and :math:`q = |x + s y|^2`. One product has
+    Let :math:`\rho = 1 / (1 - 8A)` and :math:`q = |x + s y|^2`. For a single frequency
+    (m = 1), the second moment is
 
     .. math::
 
@@ -91,26 +94,27 @@ class GERFSampler(ExponentialSampler):
        {2 \operatorname{Re} \rho}\right) q, \\
        b &= d \log \frac{1 + \rho}{2 \sqrt\rho} + s (1 + \rho) q .
 
-    ``fit`` minimises the logarithm of this expression, at the means of q over all pairs
-    of rows, with respect to s and log rho, which needs no constraint, unlike A in [1]_,
-    section 9.10. For each s it uses 50 iterations of L-BFGS-B from the best three
-    points of a grid, and also minimises over real A, so the result is never worse than
-    that of OPRF or TrigRF. In all trials known to us, no complex A was better than the
-    real optimum with the same sign, so ``A_`` is real in practice.
+    ``fit`` replaces q by its mean over all pairs of rows and minimises the logarithm of
+    this expression over s and log rho. Unlike A in [1]_, section 9.10, log rho needs no
+    constraint. For each s, ``fit`` runs up to 50 iterations of L-BFGS-B from each of
+    the best three points of a grid, and also minimises over real A, so the result is
+    never worse than that of OPRF or random Fourier features. In all trials known to us,
+    no complex A was better than the best real A with the same sign, so ``A_`` is real
+    in practice.
 
-    Orthogonal frequencies reduce the variance by the same amount for every A. With p
-    ordered pairs of frequencies in common blocks, the reduction is
+    Orthogonal frequencies reduce the variance by the same amount for every A. If p is
+    the number of ordered pairs of frequencies in the same block, the reduction is
 
     .. math:: \frac{p}{m^2}\, e^{-(s+1)(|x|^2 + |y|^2)}
        \left(e^{sq} - {}_1F_1(d; d/2; sq/2)\right) .
 
-    If the number of columns is odd, the last one comes from a frequency of its own, and
-    adds half of :math:`E|fg|^2` to the second moment of this frequency.
+    If the number of columns is odd, the last column has a frequency of its own. The
+    second moment of this frequency is larger by half of :math:`E|fg|^2`.
 
     ``kernel_variance`` evaluates this formula for ``"iid"`` and ``"orthogonal"``. For
-    ``"simplex"`` and for coupling objects with any fixed angle, another function
-    replaces 1F1 (see the user guide on couplings). The description of the method states
-    what it returns for other couplings.
+    ``"simplex"`` and for other couplings with a fixed angle, 1F1 is replaced by another
+    function (see the user guide on couplings). The docstring of ``kernel_variance``
+    describes its result for all other couplings.
 
     References
     ----------
@@ -139,7 +143,7 @@ class GERFSampler(ExponentialSampler):
         return IsotropicQuadratic(A.real, A.imag, s)
 
     s_: int = fitted("map_.s", "The chosen sign, +1 or -1.")
-    phase_: float = fitted("map_.phase", "Phase of a last single column, in radians.")
+    phase_: float = fitted("map_.phase", "Phase of the single last column, in radians.")
 
     @property
     def A_(self) -> complex:
@@ -163,17 +167,17 @@ class GERFSampler(ExponentialSampler):
 
     @property
     def D_(self) -> complex:
-        """Constant factor, infinite where it overflows."""
+        """Constant factor; infinite if it overflows."""
         overflows = self.log_D_.real > 709
         return complex(math.inf) if overflows else cmath.exp(self.log_D_)
 
 
 # -------------------------------------------------------------- the search for A
-# The formulas are in ``maps/variance.py``; here is what minimises them.
+# The formulas are in ``maps/variance.py``; the functions below minimise them.
 def log_variance(
     lam: Numbers, phi: Numbers, s: int, q: Numbers, n_features: int
 ) -> np.ndarray:
-    """Return log(Var / K^2) of one product, -inf if the variance is zero."""
+    """Return log(Var / K^2) for a single frequency; -inf if the variance is zero."""
     with np.errstate(divide="ignore"):
         variance, log_scale = scaled_variance(
             *second_moment(lam, phi, s, q, n_features)
@@ -184,7 +188,7 @@ def log_variance(
 def log_second_moment(
     lam: Numbers, phi: Numbers, s: int, q: Numbers, n_features: int
 ) -> np.ndarray:
-    """Return log(E Re(fg)^2 / K^2), the objective at an array of points."""
+    """Return log(E Re(fg)^2 / K^2), the objective of the search, for many points."""
     size, _, v, theta = second_moment(lam, phi, s, q, n_features)
     h = -np.expm1(-2 * v) + 2 * np.exp(-2 * v) * np.cos(theta / 2) ** 2
     with np.errstate(divide="ignore"):
@@ -219,17 +223,17 @@ def value_and_gradient(
 
 
 def trigonometric_A(q: float, n_features: int) -> float:
-    """Return the real A with the smallest second moment for s = -1 and q = |x - y|^2.
+    """Return the real A that minimises the second moment for s = -1 and q = |x - y|^2.
 
-    With rho = 1 + t, this is the root of t = 2 (1 + t)(2 + t) q expit(-(2 + t) q) / d,
-    which is below 0.56 / (d - 0.56).
+    Here rho = 1 + t, where t < 0.56 / (d - 0.56) is the root of the equation t = 2 (1 +
+    t)(2 + t) q expit(-(2 + t) q) / d.
     """
     last = 0.56 / (n_features - 0.56)
 
     def right(t, at):
         return 2 * (1 + t) * (2 + t) * q * special.expit(-(2 + at) * q) / n_features
 
-    # a bracket in units of its end, because the root may be tiny
+    # the root may be tiny, so it is computed relative to the upper end of its bracket
     high = min(1.001 * right(last, 0.0), last)
     low = 0.999 * right(0.0, high)
     if low < 1e-290:  # q is 0, or so large that A cannot reduce the variance
@@ -243,11 +247,11 @@ def trigonometric_A(q: float, n_features: int) -> float:
     return t / (8 * (1 + t))
 
 
-@lru_cache  # cached, because other seeds use the same rows
+@lru_cache  # because fits with other seeds repeat the same search
 def complex_candidates(
     A: float, s: int, q: float, n_features: int
 ) -> tuple[tuple[float, float], ...]:
-    """Return the results of L-BFGS-B from the best three points of a grid around A."""
+    """Return the optima that L-BFGS-B finds from the best three points of a grid."""
     real, _ = log_rho(complex(A))
     if abs(real) > _BOUNDS[0][1]:
         return ()
@@ -272,17 +276,17 @@ def complex_candidates(
 def best_member(
     real_optima: dict[int, float], q: dict[int, float], n_features: int
 ) -> tuple[int, complex]:
-    """Return the s and A with the smallest variance, given means of |x + sy|^2.
+    """Return the s and A with the smallest variance, given the means of |x + s y|^2.
 
-    The variance is accurate even if the second moment is close to 1. A result of the
-    search must be better than the real optimum of the same sign by more than rounding
-    errors.
+    Variances are compared because they are accurate even if the second moments are
+    close to 1. A complex A is chosen only if it is better than the real optimum of the
+    same sign by more than rounding errors.
     """
     best, member = math.inf, (-1, complex(real_optima[-1]))
     for s, A in sorted(real_optima.items()):
         value = float(log_variance(*log_rho(complex(A)), s, q[s], n_features))
         margin = 1e-8 + 1e-12 * abs(value)
-        # a real A with s = +1 has twice as many frequencies for the same number of
+        # a real A with s = +1 allows twice as many frequencies with the same number of
         # features
         saved = math.log(2) if s > 0 else 0.0
         candidates = [(value - saved, complex(A))]

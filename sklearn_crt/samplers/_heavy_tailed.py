@@ -27,16 +27,16 @@ class MaternSampler(HeavyTailedSampler):
 
     Use this kernel for functions that are less smooth than the Gaussian kernel assumes;
     ``nu`` sets the smoothness. The features are cosines and sines of inner products
-    with random frequencies, which follow a multivariate Student distribution: normal
-    vectors divided by chi variables. ``fit`` uses the data only to determine the number
-    of columns and, for ``sigma="scale"`` or ``"median"``, their scale.
+    with random frequencies, which follow a multivariate Student distribution (normal
+    vectors divided by chi variables). ``fit`` uses the data only to determine the
+    number of columns and, for ``sigma="scale"`` or ``"median"``, their scale.
 
     Parameters
     ----------
     nu : float, default=1.5
-        Positive smoothness: 1/2 gives the Laplacian kernel, and infinity the Gaussian
-        kernel. Below 0.15, ``fit`` warns that many frequencies are too large for
-        floating-point numbers.
+        Positive smoothness parameter: 1/2 gives the Laplacian kernel, and infinity the
+        Gaussian kernel. Below 0.15, ``fit`` warns that many frequencies are too large
+        for floating-point numbers.
 
     See Also
     --------
@@ -65,12 +65,12 @@ class MaternSampler(HeavyTailedSampler):
 
     where :math:`\kappa(r)` is the kernel at distance r, p is the number of ordered
     pairs of frequencies in the same block, and g(r) is the variance reduction of an
-    orthogonal pair. The latter is the variance reduction for the Gaussian kernel,
-    averaged over a distribution of scales by quadrature with an error of about 1e-6.
-    For couplings other than ``"iid"`` and ``"orthogonal"``, including stratified ones,
+    orthogonal pair. This function is the variance reduction for the Gaussian kernel,
+    averaged over a distribution of scales by quadrature, with an error of about 1e-6.
+    For couplings other than ``"iid"`` and ``"orthogonal"``, and for stratified norms,
     ``kernel_variance`` is the variance for independent frequencies (p = 0).
 
-    In float32, inner products w.x beyond 2^20 are computed in float64.
+    For float32 rows, inner products w.x beyond 2^20 are computed in float64.
 
     References
     ----------
@@ -138,15 +138,16 @@ class LaplacianSampler(MaternSampler):
     Parameters
     ----------
     norm : {"l2", "l1"}, default="l2"
-        Norm in the exponent. With ``"l1"`` this is the kernel that scikit-learn calls
-        Laplacian, which is not isotropic.
+        Norm of the difference between two rows. With ``"l1"`` this is scikit-learn's
+        Laplacian kernel, which is not isotropic.
     coupling : str or Coupling, default="auto"
         How the frequencies depend on each other. For the L2 norm, ``"auto"`` is
         ``"orthogonal"``, and all couplings of :class:`MaternSampler` are allowed. For
         the L1 norm, ``"auto"`` is ``"iid"``, and no other coupling is allowed.
     shape_matrix : array-like of shape (n_features, n_features), default=None
-        Symmetric positive definite matrix M of the distance ``sqrt(u' M u)``, where
-        ``u = sigma * (x - y)``. None is the identity. Only for the L2 norm.
+        Symmetric positive definite matrix M that defines the distance ``sqrt(u' M u)``,
+        where ``u = sigma * (x - y)``. None means the identity matrix. Available only
+        for the L2 norm.
 
     See Also
     --------
@@ -166,11 +167,11 @@ class LaplacianSampler(MaternSampler):
     the data, which would give the L1 kernel). For M = I, the norm of a frequency is
     :math:`\sqrt B`, where B has a beta prime distribution with parameters d/2 and 1/2.
     The probability that the norm exceeds R decreases as 1/R. The features, their
-    variance and the computation in float32 are as for :class:`MaternSampler`, where
-    :math:`\kappa` is now this kernel.
+    variance and the computation in float32 are the same as for :class:`MaternSampler`,
+    with this kernel as :math:`\kappa`.
 
-    With ``norm="l1"``, ``fit`` raises ValueError for a ``shape_matrix`` and for
-    couplings other than ``"auto"`` and ``"iid"``.
+    With ``norm="l1"``, ``fit`` raises ValueError if ``shape_matrix`` is given or if the
+    coupling is not ``"auto"`` or ``"iid"``.
 
     References
     ----------
@@ -261,10 +262,10 @@ class ExponentialPowerSampler(HeavyTailedSampler):
     r"""Random Fourier features that estimate the exponential power kernel.
 
     Use this kernel for functions that are less smooth than the Gaussian kernel assumes;
-    ``alpha`` determines how sharp its peak is. The frequencies are normal vectors
-    multiplied by the root of a positive stable variable. ``fit`` uses the data only to
-    determine the number of columns and, for ``sigma="scale"`` or ``"median"``, their
-    scale.
+    a smaller ``alpha`` gives the kernel a sharper peak. The frequencies are normal
+    vectors multiplied by the square root of a positive stable variable. ``fit`` uses
+    the data only to determine the number of columns and, for ``sigma="scale"`` or
+    ``"median"``, their scale.
 
     Parameters
     ----------
@@ -276,7 +277,7 @@ class ExponentialPowerSampler(HeavyTailedSampler):
     See Also
     --------
     LaplacianSampler : The case alpha = 1.
-    sklearn_crt.TrigRBFSampler : The case alpha = 2, with sigma times sqrt(2).
+    sklearn_crt.TrigRBFSampler : The case alpha = 2, with sigma multiplied by sqrt(2).
     sklearn_crt.kernels.exponential_power_kernel : The exact kernel as a function.
 
     Notes
@@ -287,13 +288,13 @@ class ExponentialPowerSampler(HeavyTailedSampler):
     .. math:: K = e^{-r^\alpha}, \qquad w = \sqrt S M^{1/2} u, \quad u \sim N(0, I_d),
        \quad \operatorname{E} e^{-gS} = e^{-(2g)^{\alpha/2}}
 
-    so the norm of a frequency for M = I is :math:`\chi_d \sqrt S`. S is sampled by
-    Kanter's form of the method of Chambers, Mallows and Stuck ([1]_, theorems 11 and
-    12; the latter lacks :math:`\chi_d` and the root). The probability that the norm
-    exceeds R decreases as :math:`R^{-\alpha}`. The features, their variance and the
-    computation in float32 are as for :class:`MaternSampler`, where :math:`\kappa` is
-    now this kernel. For alpha below 0.05, ``kernel_variance`` is the variance for
-    independent frequencies.
+    so for M = I the norm of a frequency is :math:`\chi_d \sqrt S`. The variable S is
+    sampled by Kanter's form of the method of Chambers, Mallows and Stuck ([1]_,
+    theorems 11 and 12; the latter lacks :math:`\chi_d` and the square root). The
+    probability that the norm exceeds R decreases as :math:`R^{-\alpha}`. The features,
+    their variance and the computation in float32 are the same as for
+    :class:`MaternSampler`, with this kernel as :math:`\kappa`. For alpha below 0.05,
+    ``kernel_variance`` is the variance for independent frequencies.
 
     References
     ----------

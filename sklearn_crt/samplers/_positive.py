@@ -26,14 +26,15 @@ class PositiveRBFSampler(ExponentialSampler):
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
-        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All of them
-        are exactly unbiased except the structured ones. ``"antithetic"`` draws pairs w,
-        -w with orthogonal directions. If there are at least 2 d features for d columns
-        of X, these have the lowest error, with half as many multiplications.
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
+        estimate is exactly unbiased for all of them except the structured couplings.
+        ``"antithetic"`` draws pairs w and -w with orthogonal directions. With at least
+        2 d features for d columns of X, this coupling has the lowest error and needs
+        only half as many multiplications.
 
     See Also
     --------
-    sklearn_crt.OPRFSampler : Positive features with the lowest variance on the data.
+    sklearn_crt.OPRFSampler : Positive features optimised for the data.
     sklearn_crt.TrigRBFSampler : Random Fourier features.
 
     Notes
@@ -45,13 +46,13 @@ class PositiveRBFSampler(ExponentialSampler):
        \operatorname{Var} = \frac{e^{4 x \cdot y} - K^2}{m}
        - \frac{p}{m^2} e^{-2|x|^2 - 2|y|^2} \left(e^{q} - {}_1F_1(d; d/2; q/2)\right)
 
-    where :math:`q = |x + y|^2` and p is the number of ordered pairs of frequencies
-    in common orthogonal blocks ([3]_, theorem 3.2).
+    where :math:`q = |x + y|^2` and p is the number of ordered pairs of frequencies in
+    the same orthogonal block ([3]_, theorem 3.2).
 
     ``kernel_variance`` evaluates this formula for ``"iid"`` and ``"orthogonal"``. For
-    ``"simplex"`` and for coupling objects with any fixed angle, another function
-    replaces 1F1 (see the user guide on couplings). The description of the method states
-    what it returns for other couplings.
+    ``"simplex"`` and for other couplings with a fixed angle, 1F1 is replaced by another
+    function (see the user guide on couplings). The docstring of ``kernel_variance``
+    describes its result for all other couplings.
 
     References
     ----------
@@ -90,19 +91,19 @@ class SimplexRBFSampler(PositiveRBFSampler):
     coupling : str or Coupling, default="simplex"
         How the frequencies depend on each other:
 
-        - ``"simplex"``: independent blocks of simplices (SimRF).
+        - ``"simplex"``: independent simplex blocks (SimRF).
         - ``"simplex+"``: the angles in a block depend on the norms of its frequencies
           (SimRF+), which reduces the variance for rows near the centre.
-        - ``"structured-simplex"``: rotations are products of random signs and Hadamard
-          matrices, which are faster in high dimension. Their small bias decreases with
-          the dimension.
+        - ``"structured-simplex"``: the random rotations are replaced by products of
+          random signs and Hadamard matrices, which are faster in high dimensions. They
+          introduce a small bias, which decreases with the dimension.
 
         All other couplings of :class:`PositiveRBFSampler` are available as well.
 
     See Also
     --------
     PositiveRBFSampler : The same features with orthogonal frequencies by default.
-    sklearn_crt.OPRFSampler : One more parameter; ``coupling="simplex"`` is possible.
+    sklearn_crt.OPRFSampler : Reduces the variance; allows ``coupling="simplex"``.
 
     Notes
     -----
@@ -113,8 +114,9 @@ class SimplexRBFSampler(PositiveRBFSampler):
        \operatorname{Var} = \frac{e^{4 x \cdot y} - K^2}{m}
        - \frac{p}{m^2} e^{-2|x|^2 - 2|y|^2} \left(e^{q} - F_c(q)\right)
 
-    where :math:`q = |x + y|^2`, p is the number of ordered pairs of frequencies in
-    common blocks of d, whose angles have the cosine :math:`c = -1/(d - 1)`, and
+    where :math:`q = |x + y|^2`, p is the number of ordered pairs of frequencies in the
+    same block of d frequencies, :math:`c = -1/(d - 1)` is the cosine of the angle of
+    each pair, and
 
     .. math:: F_c(q) = \sum_k \frac{q^k}{k!} \prod_{j<k} \frac{d + j}{d + 2j}
        \; E (1 + c \sin\psi)^k, \qquad \psi \in (0, \pi), \;
@@ -122,13 +124,13 @@ class SimplexRBFSampler(PositiveRBFSampler):
 
     ([1]_, theorems 3.2 and 4.3, equation 21). No coupling whose directions do not
     depend on the norms has a smaller variance ([1]_, theorem 3.4). For :math:`q \to 0`
-    the variance of a block approaches :math:`q/d` times :math:`1 - 2\,\Gamma((d+1)/2)^2
-    / (d\,\Gamma(d/2)^2)`, which is 0.00778 for d = 64. This factor is 1 for orthogonal
-    and for independent frequencies.
+    the variance of a block approaches :math:`q/d`, multiplied by :math:`1 -
+    2\,\Gamma((d+1)/2)^2 / (d\,\Gamma(d/2)^2)`, which is 0.00778 for d = 64. This factor
+    is 1 for orthogonal and for independent frequencies.
 
-    ``kernel_variance`` evaluates this formula, also for ``"structured-simplex"`` if no
-    padding is needed (d is a power of two and at least 16). For other dimensions and
-    for ``"simplex+"`` it is the variance for independent frequencies, p = 0.
+    ``kernel_variance`` evaluates this formula, including for ``"structured-simplex"``
+    if no padding is needed (d is a power of two and at least 16). In other dimensions,
+    and for ``"simplex+"``, it returns the variance for independent frequencies (p = 0).
 
     References
     ----------
@@ -171,23 +173,24 @@ class SimplexRBFSampler(PositiveRBFSampler):
 class OPRFSampler(ExponentialSampler):
     r"""Gaussian or softmax kernel from optimal positive random features (OPRF).
 
-    ``fit`` chooses the parameter A that minimises the variance, from the means and
-    variances of the columns, in O(n d) operations.
+    ``fit`` chooses the parameter A that minimises the variance of the kernel estimate.
+    It uses the means and variances of the columns, in O(n d) operations.
 
     Parameters
     ----------
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
-        ``"structured-orthogonal"``, ``"structured-simplex"`` or an object. All of them
-        are exactly unbiased except the structured ones. ``"antithetic"`` draws pairs w,
-        -w with orthogonal directions. If there are at least 2 d features for d columns
-        of X, these have the lowest error, with half as many multiplications.
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
+        estimate is exactly unbiased for all of them except the structured couplings.
+        ``"antithetic"`` draws pairs w and -w with orthogonal directions. With at least
+        2 d features for d columns of X, this coupling has the lowest error and needs
+        only half as many multiplications.
 
     Attributes
     ----------
     A_ : float
-        The chosen parameter, <= 0.
+        The chosen parameter A, which is at most 0.
 
     See Also
     --------
@@ -202,39 +205,39 @@ class OPRFSampler(ExponentialSampler):
     .. math:: f(x) = \frac{(1 - 4A)^{d/4}}{\sqrt m}
        \exp\left(A |w|^2 + \sqrt{1 - 4A}\, w \cdot x - |x|^2\right)
 
-    where, with the mean :math:`\bar q` of :math:`|x + y|^2` over all pairs of rows,
+    where :math:`\bar q` is the mean of :math:`|x + y|^2` over all pairs of rows and
 
     .. math:: A = \frac{1 - 1/\rho}{8}, \qquad
        \rho = \frac{2d}{2 \bar q + d + \sqrt{(2 \bar q + d)^2 + 8 d \bar q}} .
 
-    This A minimises the mean log second moment over all pairs ([1]_, theorem 3.3 and
-    equation 8). The variance is
+    This A minimises the logarithm of the second moment, averaged over all pairs ([1]_,
+    theorem 3.3 and equation 8). The variance is
 
     .. math:: \frac{K^2}{m} \left( \left(\frac{1 + \rho}{2 \sqrt\rho}\right)^d
        e^{\rho q} - 1 \right) - \frac{p}{m^2} e^{-2|x|^2 - 2|y|^2}
        \left(e^{q} - {}_1F_1(d; d/2; q/2)\right)
 
     where :math:`q = |x + y|^2` and p is the number of ordered pairs of frequencies in
-    common orthogonal blocks; the second term does not depend on A ([2]_, theorem 3.2).
+    the same orthogonal block; the second term does not depend on A ([2]_, theorem 3.2).
 
-    With ``coupling="antithetic"``, A minimises the mean log second moment of a pair w,
-    -w, and :math:`\rho` solves
+    With ``coupling="antithetic"``, A minimises the mean log second moment of a pair w
+    and -w, and :math:`\rho` solves
 
     .. math:: \frac{d (\rho - 1)}{2 \rho (1 + \rho)}
        = - \frac{\bar q}{1 + e^{-(1 + \rho) \bar q}} .
 
-    With m pairs and the constant
-    :math:`c = d \log\frac{1 + \rho}{2 \sqrt\rho}` the first term is then
-    :math:`\frac{K^2}{2m} (e^{c + \rho q} + e^{c - q} - 2)`.
+    For m pairs and the constant :math:`c = d \log\frac{1 + \rho}{2 \sqrt\rho}` the
+    first term of the variance is then :math:`\frac{K^2}{2m} (e^{c + \rho q} + e^{c -
+    q} - 2)`.
 
     With ``coupling="simplex+"``, each frequency has the weight :math:`|w| e^{2A|w|^2}`,
-    so the frequencies depend on A. If A is optimal for a mean :math:`|x + y|^2` above
-    1/2, the frequencies of a plain simplex are drawn.
+    so the directions of the frequencies depend on A. If A is optimal for a mean of
+    :math:`|x + y|^2` above 1/2, ordinary simplex frequencies are drawn instead.
 
     ``kernel_variance`` evaluates this formula for ``"iid"`` and ``"orthogonal"``. For
-    ``"simplex"`` and for coupling objects with any fixed angle, another function
-    replaces 1F1 (see the user guide on couplings). The description of the method states
-    what it returns for other couplings.
+    ``"simplex"`` and for other couplings with a fixed angle, 1F1 is replaced by another
+    function (see the user guide on couplings). The docstring of ``kernel_variance``
+    describes its result for all other couplings.
 
     References
     ----------

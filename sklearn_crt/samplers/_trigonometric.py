@@ -1,4 +1,4 @@
-"""Random Fourier features: Gaussian kernel, and the base class for heavy tails."""
+"""Random Fourier features for the Gaussian kernel, and a base class for others."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def has_uniform_directions(coupling: Any) -> bool:
     return coupling.exact and not coupling.opposite
 
 
-_LIGHT_TAIL = 0.3  # smallest tail index without a warning
-# with fewer columns, structured frequencies are too often orthogonal to rows
+_LIGHT_TAIL = 0.3  # smallest tail index for which fit does not warn
+# with this few columns, structured frequencies are too often orthogonal to rows
 _FEW_FEATURES = 32
 
 
@@ -77,28 +77,28 @@ class HeavyTailedSampler(BaseFeatureSampler):
     """Base class of random Fourier features whose frequencies have heavy tails.
 
     This class adds ``shape_matrix`` and ``random_phase``, and computes large phases
-    accurately. A subclass defines ``_radial``, ``_radial_law`` and ``_tail_index``.
+    accurately. A subclass implements ``_radial``, ``_radial_law`` and ``_tail_index``.
 
     Parameters
     ----------
     n_components : int, default=100
-        Number of features: a cosine and a sine per frequency, or one cosine with
-        ``random_phase``. If the number is odd, the last frequency has a single column
-        with a random phase.
+        Number of features: a cosine and a sine per frequency, or only a cosine with
+        ``random_phase=True``. If ``n_components`` is odd, the last frequency has a
+        single column with a random phase.
     shape_matrix : array-like of shape (n_features, n_features), default=None
-        Symmetric positive definite matrix M of the distance ``sqrt(u' M u)``, where ``u
-        = sigma * (x - y)``. None is the identity.
+        Symmetric positive definite matrix M that defines the distance ``sqrt(u' M u)``,
+        where ``u = sigma * (x - y)``. None means the identity matrix.
     random_phase : bool, default=False
-        Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own frequency w
-        and phase b. For the same number of features, the variance is then lower if the
-        kernel value is small, whereas pairs of a cosine and a sine have a lower
-        variance for neighbouring rows.
+        Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own random
+        frequency w and phase b. For the same number of features, this gives a lower
+        variance where the kernel value is small, whereas pairs of a cosine and a sine
+        have a lower variance for neighbouring rows.
 
     Attributes
     ----------
     phase_ : float or ndarray of shape (n_components,)
-        Phase in radians of the last column if ``n_components`` is odd, or of each
-        column with ``random_phase``.
+        Phase in radians of the single last column if ``n_components`` is odd, or of
+        each column with ``random_phase=True``.
     """
 
     _parameter_constraints: dict = {
@@ -124,7 +124,7 @@ class HeavyTailedSampler(BaseFeatureSampler):
         """Return b such that P(|w| > R) ~ R^-b; infinity for light tails."""
 
     def _coupling(self) -> Coupling:
-        """Return the coupling that belongs to the parameter ``coupling``."""
+        """Return the coupling for the parameter ``coupling``."""
         return get_coupling(self.coupling, type(self).__name__)
 
     # ------------------------------------------------------------------ fitting
@@ -174,7 +174,7 @@ class HeavyTailedSampler(BaseFeatureSampler):
             get_coupling(self.coupling, name, has_uniform_directions, reason)
 
     phase_: float | np.ndarray = fitted(
-        "map_.phase", "Phases of single columns, in radians."
+        "map_.phase", "Phase of each single column, in radians."
     )
 
 
@@ -187,25 +187,25 @@ class TrigRBFSampler(BaseFeatureSampler):
     Parameters
     ----------
     n_components : int, default=100
-        Number of features: a cosine and a sine per frequency, or one cosine with
-        ``random_phase``. If the number is odd, the last frequency has a single column
-        with a random phase.
+        Number of features: a cosine and a sine per frequency, or only a cosine with
+        ``random_phase=True``. If ``n_components`` is odd, the last frequency has a
+        single column with a random phase.
     random_phase : bool, default=False
-        Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own frequency w
-        and phase b. For the same number of features, the variance is then lower if the
-        kernel value is small, whereas pairs of a cosine and a sine have a lower
-        variance for neighbouring rows.
+        Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own random
+        frequency w and phase b. For the same number of features, this gives a lower
+        variance where the kernel value is small, whereas pairs of a cosine and a sine
+        have a lower variance for neighbouring rows.
 
     Attributes
     ----------
     phase_ : float or ndarray of shape (n_components,)
-        Phase in radians of the last column if ``n_components`` is odd, or of each
-        column with ``random_phase``.
+        Phase in radians of the single last column if ``n_components`` is odd, or of
+        each column with ``random_phase=True``.
 
     See Also
     --------
     sklearn_crt.samplers.PositiveRBFSampler : Positive features of the same kernels.
-    OPRFSampler : Positive features with the lowest variance on the data.
+    OPRFSampler : Positive features optimised for the data.
 
     Notes
     -----
@@ -216,13 +216,13 @@ class TrigRBFSampler(BaseFeatureSampler):
        \operatorname{Var} = \frac{(1 - K^2)^2}{2m} - \frac{p}{m^2} g(|x - y|^2)
 
     ([1]_; [3]_ section 2.2), where p is the number of ordered pairs of frequencies in
-    common blocks and :math:`g(q) = e^{-q} - {}_1F_1(d; d/2; -q/2)` is the variance
+    the same block and :math:`g(q) = e^{-q} - {}_1F_1(d; d/2; -q/2)` is the variance
     reduction of an orthogonal pair [2]_.
 
     ``kernel_variance`` evaluates this formula for ``"iid"`` and ``"orthogonal"``. For
-    ``"simplex"`` and for coupling objects with any fixed angle, another function
-    replaces 1F1 (see the user guide on couplings). The description of the method states
-    what it returns for other couplings.
+    ``"simplex"`` and for other couplings with a fixed angle, 1F1 is replaced by another
+    function (see the user guide on couplings). The docstring of ``kernel_variance``
+    describes its result for all other couplings.
 
     References
     ----------
@@ -277,5 +277,5 @@ class TrigRBFSampler(BaseFeatureSampler):
         )
 
     phase_: float | np.ndarray = fitted(
-        "map_.phase", "Phases of single columns, in radians."
+        "map_.phase", "Phase of each single column, in radians."
     )

@@ -70,7 +70,7 @@ def test_definition(model, rows):
     far = np.sort(cdist(Q / X.std(axis=0), X / X.std(axis=0)), axis=1)[:, :5]
     unit = np.quantile(near.mean(axis=1), 0.99, method="inverted_cdf")
     distances = [
-        np.maximum(1 - s / 0.05, 0) ** 3 * np.maximum(r.mean(axis=1) / unit, 1)
+        np.maximum(1 - s / 0.05, 0) ** 3 * np.clip(r.mean(axis=1) / unit, 1, 5)
         for s, r in zip(scores, (near, far), strict=True)
     ]
     squares, found = (y - left_out) ** 2, model.predict_quantiles(Q, LEVELS)
@@ -104,16 +104,16 @@ def test_intervals_are_quantiles(model, rows):
 
 @pytest.mark.parametrize("model", [NadarayaWatsonRegressor(), LocalLinearRegressor()])
 def test_intervals_widen_with_distance(model, rng):
-    """Beyond the data by the spread of all targets, and in proportion to it."""
+    """Beyond the data by the spread of all targets, and further up to a limit."""
     X = rng.normal(size=(400, 2))
     y = 3 * X[:, 0] + 0.1 * rng.normal(size=400)
     ends = clone(model).fit(X, y).predict_interval([[0.0, 0.0], [0.0, 9.0], [30.0, 0]])
     widths = np.diff(ends, axis=1)[:, 0]
     assert widths[0] < y.std() < 2 * y.std() < widths[1:].min()
     assert y.min() < ends[2].mean() < y.max()
-    ends = clone(model).fit(X, y).predict_interval([[0.0, 100.0], [0.0, 200.0]])
-    far, twice = np.diff(ends, axis=1)[:, 0]
-    assert_allclose(twice, 2 * far, rtol=0.1)
+    ends = clone(model).fit(X, y).predict_interval([[0.0, 4.0], [0.0, 9.0], [0, 1e6]])
+    near, far, farthest = np.diff(ends, axis=1)[:, 0]
+    assert 1.2 * near < far < farthest < 6 * near
 
 
 def test_weights_are_copies(rows):

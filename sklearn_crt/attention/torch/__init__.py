@@ -1,4 +1,4 @@
-"""Linear attention as torch modules, which need the extra ``torch``."""
+"""Linear attention as torch modules; requires the extra ``torch``."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def __dir__() -> list[str]:
 
 
 # The functions of torch under the names of the array API standard. Those of
-# array_api_compat promote types in Python, which cannot be compiled and takes longer
-# than a short operation. Here it is not needed, because arrays that are combined have
-# the same type.
+# array_api_compat promote dtypes in Python, which cannot be compiled and takes longer
+# than a short operation. Promotion is not needed here, because arrays that are combined
+# have the same dtype.
 
 
 def _extremum(function: Any) -> Any:
@@ -60,7 +60,7 @@ def _cumulative(function: Any) -> Any:
 
 
 def _torch_values_are_known(x: Tensor) -> bool:
-    """Return whether values are known: on the CPU, not compiled, not in ``vmap``."""
+    """Return whether values can be read: on the CPU, not compiled, not in ``vmap``."""
     if torch.compiler.is_compiling() or x.device.type != "cpu":
         return False
     return not torch._C._functorch.is_batchedtensor(x)
@@ -71,7 +71,7 @@ def _of_torch(*names: str) -> dict[str, Any]:
 
 
 def _torch_namespace() -> Namespace:
-    """Return the namespace, with functions of array_api_compat if torch differs."""
+    """Return functions of torch, or of array_api_compat where torch differs."""
     compat = vars(namespace_of(torch.empty(0)))
     own = {
         **_of_torch("add", "broadcast_to", "divide", "multiply", "sign", "subtract"),
@@ -99,6 +99,6 @@ def _torch_namespace() -> Namespace:
     return SimpleNamespace(**{**compat, **own})
 
 
-# not a mock, which is used to build the documentation
+# torch may be a mock, which is used to build the documentation
 if isinstance(torch.Tensor, type):
     register_namespace(torch.Tensor, _torch_namespace())

@@ -30,7 +30,7 @@ _GROUPS = "group_columns", "group_counts", "group_shares"
 def draw_heads(
     sampler: Any, d: int, seeds: Sequence[int], found: RunningStatistics | None = None
 ) -> Any:
-    """Return the maps of all heads as one map, drawn before there are any rows.
+    """Return the maps of all heads as one map, drawn before any rows are available.
 
     Maps that depend on covariances use running statistics if these are given.
     """
@@ -47,7 +47,7 @@ def draw_heads(
             one = with_value(one, value)
         return resolve(one, like)
 
-    # the others do not depend on statistics
+    # maps of other samplers must not depend on the rows
     if not isinstance(sampler, (OPRFSampler, DERFSampler)):
         _check_blind(sampler, draw(origin, 0), draw(np.eye(d), 0))
     sides = [()] * len(seeds) if found is None else found.covariances()
@@ -95,37 +95,37 @@ def at_least_float32(x: Tensor) -> Tensor:
 
 
 def in_backward() -> bool:
-    """Return whether this runs inside a backward pass."""
+    """Return whether a backward pass is running."""
     if torch.compiler.is_compiling():
         return False
     return torch._C._current_graph_task_id() != -1
 
 
-# this uses Python numbers, and maps that are computed on the CPU
+# not compiled, because it uses Python numbers and maps computed on the CPU
 @torch.compiler.disable
 def begin_batch(module: Any) -> None:
-    """Draw or adapt the map of a module before some of the training batches."""
+    """Redraw or adapt the map of a module before certain training batches."""
     n, interval = module._n_forwards, module.redraw_interval
     if n and interval and n % interval == 0:
         module.redraw_()
-    # at 1, 2, 4, 8, 16, 32 ... 48, ...: later batches change the statistics less
+    # before batches 1, 2, 4, 8, 16, 32, 48, ...: later ones change statistics less
     elif module._adapts and n and n & (n - 1 if n < 16 else 15) == 0:
         module._make_map()
     module._n_forwards += 1
 
 
 class RunningStatistics(nn.Module):
-    """Means of queries and keys of earlier batches, one set per head.
+    """Running means of queries and keys over batches, one set per head.
 
-    It also contains means of squared norms, or covariances with the weight that a
-    single row has in them.
+    It also holds mean squared norms or, if ``full``, covariances and the inverse of the
+    effective number of rows behind them.
     """
 
     def __init__(
         self, n_heads: int, d: int, momentum: float | None = 0.1, full: bool = False
     ):
         super().__init__()
-        # None for means in which all batches have the same weight
+        # None gives all batches the same weight
         self.momentum = momentum
         self.full = full
         self._has_batch = False  # once it is True, the device is not queried again
@@ -139,7 +139,7 @@ class RunningStatistics(nn.Module):
         self.register_buffer("n_batches", torch.zeros((), dtype=torch.long))
 
     def _apply(self, fn, recurse=True):
-        """Move the means with the module, but never to half precision."""
+        """Move the means with the module, but never convert them to half precision."""
         before = dict(self.named_buffers())
         super()._apply(fn, recurse)
         for name, part in self.named_buffers():
@@ -149,7 +149,7 @@ class RunningStatistics(nn.Module):
 
     @torch.no_grad()
     def update(self, q: Tensor, k: Tensor, weights: Tensor | None) -> None:
-        """Update the means by a batch, unless some of its numbers are not finite."""
+        """Update the means with a batch, unless it contains non-finite numbers."""
         # q (n_batch, n_heads, n_queries, d), k (n_batch, n_heads, n_keys, d), weights
         # (n_batch, 1, n_keys)
         found, share = {}, 1 / (self.n_batches + 1)
@@ -177,7 +177,7 @@ class RunningStatistics(nn.Module):
             # rows
             rest = (1 - share) * parts[f"{side}_share"]
             found[f"{side}_share"] = share / total - rest
-        # there is no branch, because it would wait for the device
+        # computed without a branch, which would wait for the device
         usable = torch.stack([part.isfinite().all() for part in found.values()]).all()
         for name, part in found.items():
             buffer = self.get_buffer(name)
@@ -198,7 +198,7 @@ class RunningStatistics(nn.Module):
             )
 
     def A(self) -> Tensor | None:
-        """Return A of each head, 0 before the first batch, or None for covariances."""
+        """Return A of each head (0 before the first batch), or None if ``full``."""
         # -> (n_heads, 1, 1)
         if self.full:
             return None
@@ -235,13 +235,13 @@ class MapsOfHeads(nn.Module):
         self._map = draw_heads(sampler, d, seeds)
         for name, array in arrays_of(self._map).items():
             self.register_buffer(f"map_{name}", array.to(device, dtype))
-        if not self._map.is_positive:  # assigned here, because this cannot be compiled
+        if not self._map.is_positive:  # groups are formed here, outside compiled code
             groups = Groups.of(self._map, torch.empty(0, device=device, dtype=dtype))
             columns = torch.as_tensor(groups.columns, device=device)
             for name, part in zip(_GROUPS, (columns, groups.counts, groups.shares)):
                 self.register_buffer(name, part, persistent=False)
         self.statistics: Any = None
-        self._adapts = isinstance(sampler, DERFSampler)  # to its covariances
+        self._adapts = isinstance(sampler, DERFSampler)  # map depends on covariances
         if self._adapts or isinstance(sampler, OPRFSampler):
             statistics = RunningStatistics(n_heads, d, momentum, self._adapts)
             # in half precision, small updates of the means would be lost
@@ -250,7 +250,7 @@ class MapsOfHeads(nn.Module):
         if self._adapts:
             self.register_buffer("seeds", torch.tensor(seeds, device=device))
         self._A = None  # A of the last training batch
-        # the map for evaluation, and the state of the buffers for which it was made
+        # cached map for evaluation, and the state of the buffers it was computed from
         self._kept: Any = None
 
     def redraw_(self) -> Self:
@@ -268,7 +268,7 @@ class MapsOfHeads(nn.Module):
         return [self._rng.randint(2**31 - 1) for _ in range(self._sizes[0])]
 
     def _make_map(self, seeds=None):
-        """Make the map for new seeds, or for the running statistics so far."""
+        """Recompute the map for new seeds, or for the current running statistics."""
         with torch.no_grad():
             if self._adapts:
                 seeds = self.seeds.tolist() if seeds is None else seeds
@@ -288,7 +288,7 @@ class MapsOfHeads(nn.Module):
         if not statistics.training:
             statistics.warn_of_no_batch()
             return self._feature_map(q)
-        if not again:  # activation checkpointing repeats the last forward pass there
+        if not again:  # checkpointing repeats the forward pass during backward
             A = statistics.A()
             statistics.update(q, k, None if scores is None else scores.exp())
             self._A = A if causal else statistics.A()  # from earlier batches, if causal
@@ -318,11 +318,11 @@ class MapsOfHeads(nn.Module):
         return feature_map
 
     def __getstate__(self):
-        """Return the state that is copied and saved, without the cached map."""
+        """Return the state to copy or pickle, without the cached map."""
         return {**self.__dict__, "_kept": None}
 
     def _made_map(self, dtype, A):
-        """Return the map for the current buffers, with one A per head or None."""
+        """Build the map from the current buffers, with one A per head or None."""
         if isinstance(self._sampler, str):
             return self._map
 
@@ -344,7 +344,7 @@ class MapsOfHeads(nn.Module):
 
 
 class RandomFeatures(nn.Module):
-    """A layer that computes the features of a fitted sampler, with a learned sigma.
+    """Layer that computes the features of a fitted sampler, with a trainable sigma.
 
     Parameters
     ----------
@@ -353,13 +353,12 @@ class RandomFeatures(nn.Module):
     learn_sigma : bool, default=True
         Whether sigma is a trainable parameter.
     device, dtype : default=None
-        Data type of the parameters and buffers.
+        Device and dtype of the parameters and buffers.
 
     Attributes
     ----------
     log_sigma : Parameter of shape () or (1, n_features)
-        Logarithm of sigma, so that sigma remains positive: one number, or one per
-        column.
+        Logarithm of sigma, which keeps sigma positive; one number, or one per column.
 
     Raises
     ------
@@ -372,9 +371,9 @@ class RandomFeatures(nn.Module):
 
     Notes
     -----
-    The frequencies do not change, and neither do parameters that ``fit`` chose for the
-    original sigma, such as A of :class:`~sklearn_crt.OPRFSampler`. The features are
-    unbiased for every sigma.
+    Training changes neither the frequencies nor parameters that ``fit`` chose for the
+    original sigma, such as A of :class:`~sklearn_crt.OPRFSampler`. The kernel estimates
+    remain unbiased for every sigma.
 
     Examples
     --------
@@ -415,7 +414,7 @@ class RandomFeatures(nn.Module):
         Parameters
         ----------
         X : Tensor of shape (..., n_samples, n_features)
-            Rows, float32 or float64.
+            Rows of dtype float32 or float64.
         key : bool, default=False
             Whether to compute the features of keys, if these differ from those of
             queries.

@@ -17,7 +17,7 @@ from ._positions import step_of_band
 
 
 class LinearAttention(MapsOfHeads):
-    r"""Multi-head attention in time and memory linear in the length.
+    r"""Multi-head attention in time and memory linear in the sequence length.
 
     It replaces ``torch.nn.MultiheadAttention`` and has the same parameter names, so
     that weights can be copied from one to the other, and it can be used inside
@@ -30,17 +30,17 @@ class LinearAttention(MapsOfHeads):
     num_heads : int
         Number of heads, each with embed_dim / num_heads columns.
     dropout : float, default=0.0
-        Probability that a value is left out of the averages during training. The choice
-        is the same for all queries of a head, because single weights are never
-        computed.
+        Probability that a value is omitted from the averages during training. All
+        queries of a head omit the same values, because individual attention weights are
+        never computed.
     bias : bool, default=True
         Whether the projections have biases.
     batch_first : bool, default=False
         Whether arrays have the shape (batch, length, columns) instead of (length,
         batch, columns).
     device, dtype : default=None
-        Floating type of parameters and buffers. Running means are stored with at least
-        float32 precision.
+        Device and floating-point dtype of parameters and buffers. Running means are
+        stored with at least float32 precision.
     feature_map : str or sampler, default="favor++"
         ``"favor+"`` (:class:`~sklearn_crt.samplers.PositiveRBFSampler`), ``"favor++"``
         (:class:`~sklearn_crt.OPRFSampler`), ``"simplex"`` (the same with simplex
@@ -49,26 +49,27 @@ class LinearAttention(MapsOfHeads):
         (:func:`~sklearn_crt.samplers.angular_hybrid`), a deterministic map ``"elu+1"``,
         ``"elu(-)+1"`` or ``"relu"``; or a sampler with ``kernel="softmax"``, which is
         cloned. Each head draws its own frequencies.
-        Other samplers that adapt their map to the rows raise a TypeError, because there
-        are no rows yet.
+        Other samplers whose map depends on the rows raise a TypeError, because a new
+        module has no rows yet.
     n_components : int, default=256
-        Number of features per head. It is ignored if ``feature_map`` is a sampler,
-        which has its own.
+        Number of features per head. Ignored if ``feature_map`` is a sampler, which has
+        a parameter of this name.
     causal : bool, default=False
-        Whether row i attends only to the rows 0 to i, in every call.
+        Whether row i attends only to rows 0 to i, even without a mask in ``forward``.
     band : int, default=None
-        If set, exact attention to the keys with abs(i - j) <= band is added, with the
-        learned weights sigmoid(``near_logit``) and sigmoid(``far_logit``) per head.
+        If set, exact attention to the keys j with abs(i - j) <= band is added for row
+        i, with learned weights sigmoid(``near_logit``) and sigmoid(``far_logit``) per
+        head.
     momentum : float, default=0.1
-        Momentum of the running means of queries and keys to which FAVOR++ and DERF are
-        adapted.
+        Momentum of the running statistics of queries and keys that FAVOR++ and DERF
+        use.
     positional : callable, default=None
         Function that is applied to queries and keys before their features are computed,
         such as :func:`rotary`. It is called as ``positional(rows, positions)`` with
         rows of shape (batch, num_heads, length, head_dim) and positions that broadcast
         against (batch, num_heads, length), and returns rows.
     redraw_interval : int, default=None
-        If set, ``redraw_`` is called each time after this number of training batches.
+        If set, interval in training batches at which ``redraw_`` is called.
     random_state : int, RandomState instance or None, default=None
         Seed of the frequencies.
 
@@ -82,7 +83,7 @@ class LinearAttention(MapsOfHeads):
 
     See Also
     --------
-    replace_attention : Change the attention of a whole model.
+    replace_attention : Replace the attention layers of an existing model.
     calibrate : Adapt A to batches without training.
     sklearn_crt.attention.linear_attention : The same computation as a function.
 
@@ -92,19 +93,19 @@ class LinearAttention(MapsOfHeads):
     trained. Copies of a module have the same frequencies until ``redraw_`` is called.
 
     FAVOR++ has one parameter A per head, which depends on the mean of \|q + k\|^2.
-    During training this is a running mean. In a causal module it is updated *after* the
-    output of a batch has been computed, because otherwise A would leak information
-    about later rows. In evaluation mode nothing changes, and a warning is raised if no
-    batch has been processed yet. DERF has running covariances, from which its maps are
-    computed on the CPU: before the batches 1, 2, 4, 8, 16, 32, 48, ... (counted from
-    0), in ``calibrate`` and in ``redraw_``. With activation checkpointing, a batch is
-    computed twice but counted once. With ``DistributedDataParallel``, the running means
-    are those of rank 0, whose buffers are broadcast before each batch. If broadcasting
-    is disabled, they differ between ranks.
+    During training, a running mean is used. In a causal module, it is updated *after*
+    the output of a batch has been computed, because otherwise A would leak information
+    about later rows. In evaluation mode, A is fixed, and a warning is raised if no
+    batch has been processed yet. DERF keeps running covariances and recomputes its maps
+    from them on the CPU before batches 1, 2, 4, 8, 16, 32, 48, ... (counted from 0), in
+    ``calibrate`` and in ``redraw_``. With activation checkpointing, a batch is computed
+    twice but counted once. With ``DistributedDataParallel``, the running means are
+    those of rank 0, whose buffers are broadcast before each batch. If broadcasting is
+    disabled, they differ between ranks.
 
     ``torch.compile(fullgraph=True)`` supports the module, except for training with DERF
-    or ``redraw_interval``. ``torch.export`` supports any length, for causal attention
-    with ``prefer_deferred_runtime_asserts_over_guards=True``.
+    or ``redraw_interval``. ``torch.export`` supports dynamic lengths; causal attention
+    needs the option ``prefer_deferred_runtime_asserts_over_guards=True``.
 
     Half-precision inputs are computed in float32.
 
@@ -119,7 +120,7 @@ class LinearAttention(MapsOfHeads):
     torch.Size([2, 100, 32])
     """
 
-    # without it torch's encoder would bypass this module and use exact attention
+    # otherwise torch's encoder would bypass this module and use exact attention
     _qkv_same_embed_dim = False
 
     def __init__(
@@ -171,7 +172,7 @@ class LinearAttention(MapsOfHeads):
     def from_multihead(
         cls, attention: nn.MultiheadAttention, **options: Any
     ) -> LinearAttention:
-        """Return linear attention with the weights of exact attention.
+        """Create linear attention from the weights of an exact attention module.
 
         Parameters
         ----------
@@ -184,13 +185,14 @@ class LinearAttention(MapsOfHeads):
         -------
         linear : LinearAttention
             Linear attention with copies of the weights, in the same mode (training or
-            evaluation). Weights that are not trainable remain so. FAVOR++ is the same
-            as FAVOR+ until it has processed a batch (see :func:`calibrate`).
+            evaluation). Frozen weights stay frozen. FAVOR++ is the same as FAVOR+ until
+            it has processed a batch (see :func:`calibrate`).
 
         Raises
         ------
         ValueError
-            If ``attention`` has several widths, ``bias_k`` or ``add_zero_attn``.
+            If queries, keys and values of ``attention`` differ in width, or if it uses
+            ``bias_k`` or ``add_zero_attn``.
         """
         extra = attention.bias_k is not None or attention.add_zero_attn
         if not attention._qkv_same_embed_dim or extra:
@@ -233,26 +235,26 @@ class LinearAttention(MapsOfHeads):
             torch.
         attn_mask : Tensor of shape (length, length), default=None
             None or the causal mask, which may have the shape (batch * num_heads,
-            length, length). In both masks, the smallest number of the type is treated
-            as minus infinity.
+            length, length). Here and in ``key_padding_mask``, the smallest number of
+            the dtype is treated as minus infinity.
         average_attn_weights : bool, default=True
             Ignored.
         is_causal : bool, default=False
-            Whether row i attends only to the rows 0 to i. If True, ``attn_mask`` is
+            Whether row i attends only to rows 0 to i. If True, ``attn_mask`` is
             ignored.
 
         Returns
         -------
         output : Tensor
-            Of the shape of query.
+            Averages of the values, in the shape of query.
         weights : None
-            Always.
+            Always None, because attention weights are not computed.
 
         Raises
         ------
         ValueError
             If ``attn_mask`` is any other mask, because linear attention does not
-            compute single weights.
+            compute individual weights.
         RuntimeError
             In ``torch.jit.trace`` with causal attention, because the trace would be
             valid for a single length only.
@@ -274,7 +276,7 @@ class LinearAttention(MapsOfHeads):
     def step(
         self, x: Tensor, state: dict[str, Tensor] | None = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Compute causal attention of one or more further rows to all rows so far.
+        """Compute causal attention of one or more new rows to all rows so far.
 
         This is how a language model generates text token by token. The state has a
         fixed size, and the cost of a token does not depend on the number of earlier
@@ -286,15 +288,15 @@ class LinearAttention(MapsOfHeads):
         x : Tensor
             Rows of the next tokens, in a shape that ``forward`` accepts.
         state : dict of Tensor, default=None
-            The state that was returned for the preceding tokens; None at the beginning.
+            State returned by the call for the preceding tokens; None in the first call.
             The first axis of each entry is the batch, so ``{name: part[beams] for name,
-            part in state.items()}`` continues with some of the sequences. It is a plain
-            dictionary of tensors, which can be saved, moved or detached.
+            part in state.items()}`` continues with some of the sequences. The state is
+            a plain dictionary of tensors that can be saved, moved or detached.
 
         Returns
         -------
         output : Tensor
-            Of the shape of x.
+            Attention of the new tokens, in the shape of x.
         state : dict of Tensor
             State after these tokens. The state that was passed in is not changed.
 
@@ -346,7 +348,7 @@ class LinearAttention(MapsOfHeads):
         return output if self.batch_first else output.transpose(0, 1)
 
     def _placed(self, q, k, v, n_before=None):
-        """Return the rows of the heads with their positions, in float32 or wider."""
+        """Return the rows of the heads with positions applied, in at least float32."""
         q, k, v = map(at_least_float32, (q, k, v))
         if self.positional is None:
             return q, k, v
@@ -382,12 +384,12 @@ class LinearAttention(MapsOfHeads):
         return (near_weight * near + far_weight * far).to(far.dtype)
 
     def extra_repr(self) -> str:
-        """Return what ``print`` shows.
+        """Return the description that ``print`` shows.
 
         Returns
         -------
         text : str
-            Return the sizes and the feature map as text.
+            Sizes and feature map of the module.
         """
         return (
             f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, "
@@ -419,12 +421,12 @@ def _key_scores(key_padding_mask: Tensor | None, k: Tensor) -> Tensor | None:
 
 
 def _is_least(mask):
-    """Return where numbers represent minus infinity."""
+    """Return the mask of entries that represent minus infinity."""
     return mask <= torch.finfo(mask.dtype).min
 
 
 def _is_causal_mask(attn_mask: Tensor | None) -> bool:
-    """Return whether a mask of pairs is causal, not empty."""
+    """Return True for the causal mask and False for no mask; reject other masks."""
     # attn_mask (n_queries, n_keys) or (n_batch * n_heads, n_queries, n_keys)
     if attn_mask is None:
         return False

@@ -12,7 +12,7 @@ def rotary(rows: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
     r"""Rotate rows by angles proportional to their positions.
 
     The inner product of a rotated query and a rotated key depends only on the
-    difference of their positions. The ``positional`` of :class:`LinearAttention`.
+    difference of their positions. Use it as ``positional`` in :class:`LinearAttention`.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ def rotary(rows: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
     Notes
     -----
     Coordinates l and l + h, with h = head_dim // 2, are rotated by the angle :math:`p\,
-    b^{-l/h}` at position p for base b. In equation 34 of RoFormer [1]_ the pairs are
-    neighbouring coordinates, which differs only by a permutation. If head_dim is odd,
-    the last coordinate is not changed.
+    b^{-l/h}` at position p for base b. Equation 34 of RoFormer [1]_ pairs neighbouring
+    coordinates instead, which differs only by a permutation of the coordinates. If
+    head_dim is odd, the last coordinate is not changed.
 
     References
     ----------
@@ -61,9 +61,9 @@ def rotary(rows: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
 def step_of_band(
     q: Tensor, k: Tensor, v: Tensor, state: dict[str, Tensor], band: int
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """Return exact attention of further rows to neighbours, and the rows to keep."""
-    # rows of zeros, to which no row attends, precede the first one q, k (n_batch,
-    # n_heads, n_rows, d), v (n_batch, n_heads, n_rows, e)
+    """Return exact attention of new rows within the band, and the rows to keep."""
+    # q, k (n_batch, n_heads, n_rows, d), v (n_batch, n_heads, n_rows, e)
+    # the first rows are preceded by rows of zeros, to which no row attends
     n, shape = q.shape[2], (*q.shape[:2], band)
     keys = state.get("near_keys", k.new_zeros(*shape, k.shape[3]))
     values = state.get("near_values", v.new_zeros(*shape, v.shape[3]))

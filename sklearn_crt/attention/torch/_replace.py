@@ -1,4 +1,4 @@
-"""Replace the attention of a whole model, and adapt it to batches."""
+"""Replace the attention layers of a model, and adapt them to batches of data."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ def replace_attention(model: nn.Module, **options: Any) -> int:
     Parameters
     ----------
     model : Module
-        Model that is changed in place, unless an error is raised. Its weights are kept.
-        A layer that is used in several places is replaced by a single layer.
+        Model to change in place; it is left unchanged if an error is raised. Its
+        weights are kept. A layer that is used several times is replaced by a single
+        layer.
     **options
         Keyword-only parameters of :class:`LinearAttention`. If ``random_state`` is set,
         each layer gets a different seed derived from it.
@@ -72,9 +73,8 @@ def calibrate(model: nn.Module, batches: Iterable[Any]) -> int:
     Parameters
     ----------
     model : Module
-        With :class:`LinearAttention` layers. Model with linear attention. Its weights
-        and modes do not change; the running statistics are reset and computed from the
-        batches.
+        Model with :class:`LinearAttention` layers. Its weights and its training mode do
+        not change; the running statistics are reset and recomputed from the batches.
     batches : iterable
         Arguments with which ``model`` is called for each batch: a tuple or a list of
         positional arguments, a dict of keyword arguments, or a single argument.

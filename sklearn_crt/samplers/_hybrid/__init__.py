@@ -1,1 +1,1 @@
-"""Hybrids, and the samplers that are used as their parts."""
+"""Hybrid samplers, and the samplers that are used as their parts."""

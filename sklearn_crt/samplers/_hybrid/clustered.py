@@ -1,4 +1,4 @@
-"""Complex exponential maps, and maps with one of them per pair of clusters."""
+"""Complex exponential maps, and samplers with one such map per pair of clusters."""
 
 from __future__ import annotations
 
@@ -36,19 +36,20 @@ class ComplexExponentialSampler(BaseFeatureSampler):
     Parameters
     ----------
     diagonal : array-like of shape (n_features,) or complex, default=1.0
-        The diagonal a, a number or one per column, without zeros: 1 gives positive
-        features, and the imaginary unit gives random Fourier features.
+        The diagonal a: a nonzero number, or one nonzero number per column. The value 1
+        gives positive features, and the imaginary unit gives random Fourier features.
     n_components : int, default=100
-        Number of features: one per frequency if a is real, otherwise two. If the number
-        is odd, the last frequency then has a single column with a random phase.
+        Number of features: one per frequency if a is real, otherwise two. If each
+        frequency has two columns and ``n_components`` is odd, the last frequency has a
+        single column with a random phase.
 
     Attributes
     ----------
     diagonal_ : ndarray of shape (n_features,)
-        The diagonal a, real if possible.
+        The diagonal a, as a real array if all entries are real.
     phase_ : float
-        Phase in radians of the last column. It exists only if ``n_components`` is odd
-        and frequencies have two columns.
+        Phase in radians of the last column. It is used only if ``n_components`` is odd
+        and each frequency has two columns.
 
     See Also
     --------
@@ -56,8 +57,8 @@ class ComplexExponentialSampler(BaseFeatureSampler):
 
     Notes
     -----
-    Let :math:`w \sim N(0, I_d)` be one of m frequencies. Products with a are
-    taken coordinate by coordinate, and squares of complex vectors are taken without
+    Let :math:`w \sim N(0, I_d)` be one of m frequencies. Products and quotients with a
+    are elementwise, and the squares of complex vectors are sums of squares without
     conjugates. Then ([1]_, equations 14 to 16)
 
     .. math::
@@ -68,9 +69,9 @@ class ComplexExponentialSampler(BaseFeatureSampler):
        + \tfrac12 \operatorname{Re} e^{z \cdot z} - 1 \right), \quad z = a x + y / a .
 
     The columns are Re f and Im f for queries, and Re g and -Im g for keys. The variance
-    is zero if z = 0. For a real a, orthogonal frequencies reduce it as for positive
-    features, and ``kernel_variance`` takes this into account; for a complex a it
-    returns the variance for independent frequencies.
+    is zero if z = 0. For a real a, orthogonal frequencies reduce the variance as for
+    positive features, and ``kernel_variance`` takes this into account; for a complex a
+    it returns the variance for independent frequencies.
 
     References
     ----------
@@ -120,7 +121,7 @@ class ComplexExponentialSampler(BaseFeatureSampler):
         return make_exponential_map(self, statistics, drawn, *form)
 
     def _full_diagonal(self, d):
-        """Return the diagonal, one number per column, real if no number is complex."""
+        """Return the diagonal, one entry per column, as a real array if possible."""
         a = np.asarray(self.diagonal)
         if a.ndim > 1 or a.size not in (1, d) or not np.all(np.isfinite(a) & (a != 0)):
             raise ValueError(
@@ -131,9 +132,9 @@ class ComplexExponentialSampler(BaseFeatureSampler):
         return a if np.any(a.imag) else a.real.copy()
 
     diagonal_: np.ndarray = fitted(
-        "map_.quadratic.diagonal", "The diagonal, real if no number is complex."
+        "map_.quadratic.diagonal", "The diagonal, a real array if all entries are real."
     )
-    phase_: float = fitted("map_.phase", "Phase of a single last column, in radians.")
+    phase_: float = fitted("map_.phase", "Phase of the single last column, in radians.")
 
 
 def best_diagonal(
@@ -147,10 +148,11 @@ def best_diagonal(
     """Return the diagonal a that minimises the mean of ``|a x + y / a|**2``.
 
     ``query`` and ``key`` are the centres of two clusters, and the spreads are the
-    second moments about them. Entries of a are imaginary if the centres have the same
-    sign, so that the two terms cancel, and real otherwise.
+    second moments about them. An entry of a is imaginary where the two centres have the
+    same sign, so that the two terms cancel, and real elsewhere. All entries are real if
+    ``real`` is True.
     """
-    floor = 1e-12  # the modulus is 1 if both sums are below it
+    floor = 1e-12  # the modulus is 1 if both second moments are below it
     squares = np.maximum(query**2 + query_spread, floor)
     key_squares = np.maximum(key**2 + key_spread, floor)
     modulus = np.clip((key_squares / squares) ** 0.25, 1e-6, 1e6)
@@ -173,28 +175,28 @@ class ClusteredSampler(BaseFeatureSampler):
 
     ``fit`` clusters queries and keys by k-means. For each pair of clusters it fits a
     :class:`ComplexExponentialSampler` whose diagonal makes the variance small for this
-    pair. A row has non-zero features only for the pairs to which its cluster belongs,
-    so exactly one of these maps estimates the kernel for each pair of rows.
+    pair. A row has nonzero features only in the maps for its own cluster, so for each
+    pair of rows exactly one map contributes to the estimate.
 
     Parameters
     ----------
     n_clusters : int or tuple of two int, default=2
         Number of clusters for queries and for keys: one number for both, or a pair.
     diagonal : {"complex", "real"}, default="complex"
-        Whether the diagonals may be imaginary. With ``statistic="centers"``, the
-        variance is then zero at the centres. Real diagonals need one column per
-        frequency.
+        Whether the diagonals may have imaginary entries. In this case,
+        ``statistic="centers"`` makes the variance zero at the centres. Real diagonals
+        need only one column per frequency.
     statistic : {"moments", "centers"}, default="moments"
-        Whether the diagonals are computed from the second moments of the clusters,
-        which reduces the variance unless the clusters are very narrow, or from the
-        centres alone, as in [1]_.
+        Whether the diagonals are computed from the second moments of the clusters, or
+        only from their centres, as in [1]_. The moments give a lower variance unless
+        the clusters are very narrow.
     n_components : int, default=100
         Number of features, divided among the maps as evenly as their frequencies allow.
-        A last column that no map can use is zero. If there are too few features for the
-        maps, random Fourier features are used for all rows, and a warning reports how
-        many are needed.
+        If one column remains that no map can use, it is zero. If there are too few
+        features for all maps, random Fourier features are used for all rows, and a
+        warning reports the required number.
     random_state : int, RandomState instance or None, default=None
-        Seed of all random choices.
+        Seed of the clustering and of the random frequencies.
 
     Attributes
     ----------
@@ -206,12 +208,12 @@ class ClusteredSampler(BaseFeatureSampler):
 
     See Also
     --------
-    clustered_hybrid : The same features for the softmax kernel, or centred.
+    clustered_hybrid : The same features, with options for centring and softmax.
 
     Notes
     -----
-    The variance is that of the map for the pair of clusters ([1]_, sections 2.4 and H).
-    The clusters are computed from up to 1000 queries and 1000 keys.
+    The variance for two rows is that of the map for their clusters ([1]_, sections 2.4
+    and H). The clusters are computed from up to 1000 queries and 1000 keys.
 
     References
     ----------
@@ -271,8 +273,8 @@ class ClusteredSampler(BaseFeatureSampler):
         return ClusteredMap(frame, self.n_components, parts.clusters, parts.blocks)
 
     def _fit_parts(self, statistics: Statistics) -> ClusterParts:
-        """Return clusters and fitted maps, which follow from the statistics."""
-        get_coupling(self.coupling, type(self).__name__)  # or ValueError
+        """Return the clusters and the fitted maps for the given statistics."""
+        get_coupling(self.coupling, type(self).__name__)  # raises ValueError if invalid
         cluster_rng, block_rng = statistics.frequency_stream().spawn(2)
         fitter = PartFitter(statistics, self._frame(statistics))
         clusters = self._find_clusters(fitter.sides, cluster_rng)
@@ -309,7 +311,7 @@ class ClusteredSampler(BaseFeatureSampler):
     def _find_clusters(
         self, sides: list[ScaledRows], rng: np.random.Generator
     ) -> tuple[Clusters, Clusters]:
-        """Return the clusters of queries and keys, or of queries only."""
+        """Return the clusters of queries and of keys, which may be the same object."""
         counts = self._counts
         seeds = [int(seed) for seed in rng.integers(2**31 - 1, size=2)]
         queries = find_clusters(sides[0], counts[0], seeds[0])
@@ -364,12 +366,12 @@ class ClusteredSampler(BaseFeatureSampler):
 
 # ------------------------------------------------------------------------- clusters
 def find_clusters(side: ScaledRows, n_clusters: int, seed: int) -> Clusters:
-    """Return the clusters of rows by k-means."""
-    from sklearn.cluster import KMeans  # imported here, because it takes long
+    """Cluster the rows by k-means."""
+    from sklearn.cluster import KMeans  # imported here, because this import is slow
 
     rows, weights = side.rows.astype(np.float64), side.weights
     k_means = KMeans(min(n_clusters, rows.shape[0]), random_state=seed)
-    # a warning is harmless if there are few distinct rows
+    # k-means warns if there are few distinct rows, which is harmless here
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         k_means.fit(rows, sample_weight=weights)

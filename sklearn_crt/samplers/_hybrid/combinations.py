@@ -1,4 +1,4 @@
-"""The hybrids of the paper: functions that return a ``HybridSampler``."""
+"""Functions that return the hybrids of Choromanski et al. (2022) as samplers."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ def angular_hybrid(
 ) -> HybridSampler:
     r"""Return the angular hybrid: positive features weighted by the angle.
 
-    Positive features of w and -w are exact for rows x and -x, and random Fourier
-    features are exact for equal rows. The weight of the positive features is the angle
-    between the two rows divided by pi, so for rows of equal norm the variance is zero
-    in both cases. It grows quickly with the norm of the rows.
+    Positive features with frequencies w and -w are exact for opposite rows x and -x,
+    and random Fourier features are exact for equal rows. The weight of the positive
+    features is the angle between the two rows divided by pi, so the variance is zero
+    both for equal and for opposite rows. The variance grows quickly with the norm of
+    the rows.
 
     Parameters
     ----------
@@ -31,7 +32,7 @@ def angular_hybrid(
         Number n of random directions that are used to estimate the angle.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies of each part depend on each other, as for
-        :class:`~sklearn_crt.TrigRBFSampler`. If the coupling is structured, the
+        :class:`~sklearn_crt.TrigRBFSampler`. If the coupling is structured, the random
         directions are orthogonal instead.
     **params : dict
         Further parameters of :class:`HybridSampler`: ``shared``, ``sigma``,
@@ -49,22 +50,22 @@ def angular_hybrid(
 
     See Also
     --------
-    HybridSampler : The default uses optimal positive features instead.
-    gaussian_hybrid : The weight is one minus a Gaussian kernel.
+    HybridSampler : Uses optimal positive features by default.
+    gaussian_hybrid : A hybrid whose weight is one minus a Gaussian kernel.
 
     Notes
     -----
     Let :math:`\theta` be the angle between x and y, and let t be one of n random
-    directions. The base maps estimate the kernel ([1]_, section 2.4 and equation 19),
-    and
+    directions. The hybrid combines the estimates of the two base maps ([1]_, section
+    2.4 and equation 19):
 
     .. math:: \hat K = \hat\lambda \hat K_{positive}
        + (1 - \hat\lambda) \hat K_{trigonometric}, \qquad
        \hat\lambda = \frac12 - \frac{1}{2n} \sum_t \operatorname{sign}(t \cdot x)
        \operatorname{sign}(t \cdot y), \qquad E \hat\lambda = \frac\theta\pi .
 
-    To use m frequencies in each base map, set ``n_components=4 * m * (n + 1)``. In the
-    paper the two base maps share their frequencies (``shared=True``).
+    To use m frequencies in each base map, set ``n_components=4 * m * (n + 1)``. In [1]_
+    the two base maps share their frequencies (``shared=True``).
 
     References
     ----------
@@ -100,14 +101,15 @@ def gaussian_hybrid(
     r"""Return the Gaussian hybrid: positive features weighted by the distance.
 
     The base maps are those of :func:`angular_hybrid`. The weight of the positive
-    features is one minus a Gaussian kernel, normalised such that it is one for rows x
-    and -x with the largest norm in the data. The variance is zero only for equal rows.
+    features is one minus a Gaussian kernel, normalised so that the weight is one for
+    opposite rows x and -x with the largest norm in the data. The variance is zero only
+    for equal rows.
 
     Parameters
     ----------
     lambda_sigma : float, default=1.0
-        Inverse length scale of the weight, for rows that are already multiplied by
-        ``sigma``.
+        Inverse length scale of the Gaussian kernel in the weight, for rows that are
+        already multiplied by ``sigma``.
     n_coefficients : int, default=1
         Number n of frequencies that are used to estimate the weight.
     coupling : str or Coupling, default="orthogonal"
@@ -130,19 +132,19 @@ def gaussian_hybrid(
 
     See Also
     --------
-    angular_hybrid : The weight is the angle divided by pi.
+    angular_hybrid : A hybrid whose weight is the angle divided by pi.
 
     Notes
     -----
-    Let :math:`\tau` be ``lambda_sigma``, and r the largest norm of the rows, all of
-    which are multiplied by sigma ([1]_, section F). Then
+    Let :math:`\tau` be ``lambda_sigma``, let all rows be multiplied by sigma, and let r
+    be the largest norm of a row ([1]_, section F). Then
 
     .. math:: \hat K = \hat\lambda \hat K_{positive}
        + (1 - \hat\lambda) \hat K_{trigonometric}, \qquad
        E \hat\lambda = \frac{1 - e^{-\tau^2 |x - y|^2 / 2}}{1 - e^{-2 \tau^2 r^2}} .
 
     To use m frequencies in each base map, set ``n_components=4 * m * (2 * n + 1)``. In
-    the paper the two base maps share their frequencies (``shared=True``).
+    [1]_ the two base maps share their frequencies (``shared=True``).
 
     References
     ----------
@@ -177,22 +179,23 @@ def clustered_hybrid(
 ) -> HybridSampler:
     r"""Return the clustered hybrid: one map for each pair of clusters.
 
-    Queries and keys are clustered, and each pair of clusters has exponential features
-    with a diagonal matrix that makes the variance small for this pair. This is useful
-    if the clusters are narrower than about half the norm of their centres.
+    Queries and keys are clustered. Each pair of clusters has its own exponential
+    features, with a diagonal matrix that makes the variance small for this pair. This
+    hybrid is useful if the clusters are narrower than about half the norm of their
+    centres.
 
     Parameters
     ----------
     n_clusters : int or tuple of two int, default=2
         Number of clusters for queries and for keys: one number for both, or a pair.
     diagonal : {"complex", "real"}, default="complex"
-        Whether the diagonals may be imaginary. With ``statistic="centers"``, the
-        variance is then zero at the centres. Real diagonals, as in the tables of [1]_,
-        need one column per frequency.
+        Whether the diagonals may have imaginary entries. In this case,
+        ``statistic="centers"`` makes the variance zero at the centres. Real diagonals,
+        as in the tables of [1]_, need only one column per frequency.
     statistic : {"moments", "centers"}, default="moments"
-        Whether the diagonals are computed from the second moments of the clusters,
-        which reduces the variance unless the clusters are very narrow, or from the
-        centres alone, as in [1]_.
+        Whether the diagonals are computed from the second moments of the clusters, or
+        only from their centres, as in [1]_. The moments give a lower variance unless
+        the clusters are very narrow.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies of each map depend on each other, as for
         :class:`~sklearn_crt.TrigRBFSampler`.
@@ -208,18 +211,19 @@ def clustered_hybrid(
 
     See Also
     --------
-    angular_hybrid : Needs no clusters.
-    ComplexExponentialSampler : The features of one pair of clusters.
+    angular_hybrid : A hybrid that needs no clusters.
+    ComplexExponentialSampler : The features for a single pair of clusters.
 
     Notes
     -----
-    For the centres r and c of a pair of clusters, the map ([1]_, sections 2.4 and H)
+    For a pair of clusters with centres r and c, the map is ([1]_, sections 2.4 and H)
 
     .. math:: f(x) = e^{w \cdot a x - (a x)^2 / 2 - |x|^2 / 2}, \qquad
        g(y) = e^{w \cdot y / a - (y / a)^2 / 2 - |y|^2 / 2}, \qquad
        |a_l| = \sqrt{|c_l / r_l|}
 
-    where :math:`a_l` is imaginary if :math:`r_l c_l > 0`, has no variance at r and c.
+    where :math:`a_l` is imaginary if :math:`r_l c_l > 0`. Its variance is zero for the
+    rows r and c.
 
     References
     ----------
@@ -250,14 +254,14 @@ def clustered_hybrid(
 
 
 def _positive_and_trigonometric(coupling: str | Coupling) -> list[Any]:
-    """Return the base maps that are exact for opposite and for equal rows."""
+    """Return a base map that is exact for opposite rows, and one for equal rows."""
     pairs = get_coupling(coupling, "A hybrid")
-    if not pairs.norm_dependent:  # pairs cannot have angles that depend on the norms
+    if not pairs.norm_dependent:  # Antithetic needs angles independent of the norms
         pairs = Antithetic(pairs)
     positive = PositiveRBFSampler(coupling=pairs, center=False)
     return [positive, TrigRBFSampler(coupling=coupling)]
 
 
 def _exact(coupling: str | Coupling) -> str | Coupling:
-    """Return an exactly unbiased coupling, for maps with few frequencies."""
+    """Return the coupling, or ``"orthogonal"`` if it is not exactly unbiased."""
     return coupling if get_coupling(coupling, "A hybrid").exact else "orthogonal"

@@ -1,4 +1,4 @@
-"""Parts of hybrids: coefficients, and how samplers are fitted as parts of one map."""
+"""Parts of hybrids: coefficients, and a class that fits samplers as parts of a map."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .._trigonometric import has_uniform_directions, make_trigonometric_map
 
 
 class AngularCoefficient(BaseFeatureSampler):
-    r"""Coefficient theta / pi of a hybrid, estimated from signs of projections.
+    r"""Hybrid coefficient theta / pi, estimated from the signs of random projections.
 
-    It estimates :math:`\theta / \pi - 1/2`, where theta is the angle between two rows;
-    :class:`HybridSampler` adds the constant 1/2, the attribute ``a_``.
+    The features estimate :math:`\theta / \pi - 1/2`, where theta is the angle between
+    two rows; :class:`HybridSampler` adds the constant 1/2 (the attribute ``a_``).
 
     Parameters
     ----------
@@ -31,8 +31,8 @@ class AngularCoefficient(BaseFeatureSampler):
         Number of features, one per direction.
     coupling : str or Coupling, default="orthogonal"
         How the directions depend on each other: ``"iid"``, ``"orthogonal"``,
-        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"`` or an object whose
-        ``exact`` is True.
+        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"`` or a coupling object
+        whose ``exact`` is True.
 
     Attributes
     ----------
@@ -41,12 +41,13 @@ class AngularCoefficient(BaseFeatureSampler):
 
     See Also
     --------
-    GaussianCoefficient : One minus a Gaussian kernel.
+    GaussianCoefficient : One minus a Gaussian kernel as a coefficient.
     HybridSampler : Combines base maps with such coefficients.
 
     Notes
     -----
-    With n directions :math:`t \sim N(0, I_d)` ([1]_; [2]_, equation 19 and lemma 3.2)
+    For n independent directions :math:`t \sim N(0, I_d)` ([1]_; [2]_, equation 19 and
+    lemma 3.2),
 
     .. math::
 
@@ -55,9 +56,9 @@ class AngularCoefficient(BaseFeatureSampler):
        E\, r_1(x) \cdot r_2(y) = \frac\theta\pi - \frac12, \quad
        \operatorname{Var} = \frac1n \frac\theta\pi \left(1 - \frac\theta\pi\right)
 
-    for independent directions. Orthogonal directions also have a closed form, all
-    others have none. Angles are measured at the origin; the angle between a zero row
-    and any other row is a right angle.
+    The variance also has a closed form for orthogonal directions, but for no other
+    coupling. Angles are measured at the origin, and the angle between a zero row and
+    any other row is defined as a right angle.
 
     References
     ----------
@@ -106,7 +107,8 @@ class AngularCoefficient(BaseFeatureSampler):
         return 0.5
 
     def _make_map(self, statistics, drawn):
-        # with structured directions, a row on an axis has products that are exactly 0
+        # with structured directions, a row along an axis can have products that are
+        # exactly 0
         reason = ", because signs need directions that are exactly uniform"
         name = type(self).__name__
         coupling = get_coupling(self.coupling, name, has_uniform_directions, reason)
@@ -115,28 +117,28 @@ class AngularCoefficient(BaseFeatureSampler):
         return SignMap(Frame(), n, directions, coupling)
 
     def with_sigma(self, sigma: Sigma) -> Self:
-        """Return a copy, because angles do not depend on a common factor of the rows.
+        """Return a copy, because angles do not change if all rows are rescaled.
 
         Parameters
         ----------
         sigma : float
-            Any.
+            Ignored.
 
         Returns
         -------
         sampler : AngularCoefficient
-            The same.
+            An identical copy.
         """
         check_is_fitted(self)
         return copy.copy(self)
 
 
 class GaussianCoefficient(BaseFeatureSampler):
-    r"""Coefficient of a hybrid that grows with the distance between the rows.
+    r"""Hybrid coefficient that increases with the distance between the two rows.
 
-    It estimates :math:`-e^{-\sigma^2 |x - y|^2 / 2} / h`;
-    :class:`HybridSampler` adds the constant 1/h, the attribute ``a_``. The
-    coefficient is 0 for equal rows, and 1 for rows x and -x of the largest norm in the
+    The features estimate :math:`-e^{-\sigma^2 |x - y|^2 / 2} / h`;
+    :class:`HybridSampler` adds the constant 1/h (the attribute ``a_``). The coefficient
+    is 0 for equal rows, and 1 for opposite rows x and -x with the largest norm in the
     data.
 
     Parameters
@@ -145,15 +147,15 @@ class GaussianCoefficient(BaseFeatureSampler):
         Inverse length scale of the coefficient, for rows that a hybrid has already
         multiplied by its own sigma.
     n_components : int, default=100
-        Number of features, two per frequency. If the number is odd, the last frequency
-        has a single column with a random phase.
+        Number of features, two per frequency. If ``n_components`` is odd, the last
+        frequency has a single column with a random phase.
 
     Attributes
     ----------
     a_ : float
         Constant part of the coefficient, 1/h.
     phase_ : float
-        Phase in radians of the last column. It exists only if ``n_components`` is odd.
+        Phase in radians of the last column. It is used only if ``n_components`` is odd.
 
     See Also
     --------
@@ -163,7 +165,8 @@ class GaussianCoefficient(BaseFeatureSampler):
     Notes
     -----
     Let :math:`t \sim N(0, I_d)` be one of n frequencies, and let r be the largest norm
-    among up to 1000 rows that are multiplied by sigma ([1]_, section F). Then
+    in a sample of up to 1000 rows. All rows are multiplied by sigma ([1]_, section F).
+    Then
 
     .. math::
 
@@ -173,8 +176,8 @@ class GaussianCoefficient(BaseFeatureSampler):
        r_2(y) = -r_1(y), \quad
        \operatorname{Var} = \frac{(1 - e^{-|x-y|^2})^2}{2 n h^2}
 
-    for independent frequencies. ``kernel_variance`` takes orthogonal frequencies into
-    account.
+    The formula for the variance holds for independent frequencies; ``kernel_variance``
+    also accounts for orthogonal frequencies.
 
     References
     ----------
@@ -222,7 +225,7 @@ class GaussianCoefficient(BaseFeatureSampler):
         return WeightedMap(base.frame, base.n_components, base, weight)
 
     phase_: float = fitted(
-        "map_.base.phase", "Phase of a single last column, in radians."
+        "map_.base.phase", "Phase of the single last column, in radians."
     )
 
     @property
@@ -232,12 +235,12 @@ class GaussianCoefficient(BaseFeatureSampler):
 
 
 def _constant_term(statistics, frame):
-    """Return 1/h for the largest norm among samples of the rows."""
+    """Return 1/h for the largest norm in the samples of the rows."""
     samples = (sample.rows.astype(np.float64) for sample in statistics.side_samples)
     rows = map(frame.rows, samples)
     sq_radius = max(float(some.sq_norms.max(initial=0)) for some in rows)
     h = -math.expm1(-2 * sq_radius)
-    # otherwise sparse and dense rows could round to different sides of the limit
+    # h is rounded to 1, so that sparse and dense rows give the same result
     return 1.0 if h == 0 or h > 1 - 1e-12 else 1 / h
 
 
@@ -249,7 +252,7 @@ class ScaledRows(NamedTuple):
 
 
 class PartFitter:
-    """Fits samplers as parts of one map, all on the same sampled and scaled rows."""
+    """Fits the parts of a map, all of them on the same sampled and scaled rows."""
 
     def __init__(self, statistics: Statistics, frame: Frame):
         distinct = (sample.distinct() for sample in statistics.side_samples)
@@ -258,7 +261,7 @@ class PartFitter:
         ]
 
     def fit(self, part: Any, seed: int, **params: Any) -> Any:
-        """Return a fitted clone of a sampler, with those parameters that it has."""
+        """Return a fitted clone of a sampler; parameters that it lacks are ignored."""
         params = {**params, "random_state": int(seed)}
         known = part.get_params(deep=False)
         params = {name: value for name, value in params.items() if name in known}
@@ -276,7 +279,7 @@ class PartFitter:
         return part
 
     def fit_base(self, part: Any, seed: int, n_components: int) -> Any:
-        """Return a sampler of the Gaussian kernel, fitted with this many columns."""
+        """Return a fitted base map for the Gaussian kernel with this many columns."""
         params = {"n_components": n_components, "sigma": 1.0, "kernel": "gaussian"}
         fitted = self.fit(part, seed, **params)
         width = self.map_of(fitted).n_components
@@ -305,10 +308,12 @@ class PartFitter:
 def spread_columns(
     n_components: int, units: list[int], costs: list[int]
 ) -> tuple[list[int], int]:
-    """Return numbers of columns for maps with equally many frequencies, and the rest.
+    """Divide columns among maps with equal numbers of frequencies.
 
-    A frequency of map k has ``units[k]`` columns, which need ``costs[k]`` columns of
-    the hybrid. The rest is used for one more frequency of single maps, in this order.
+    A frequency of map k has ``units[k]`` columns, which take up ``costs[k]`` columns of
+    the hybrid. Columns that remain are used for one more frequency of individual maps,
+    in the given order. Return the number of columns of each map, and the number that
+    remains.
     """
     frequencies, rest = divmod(n_components, sum(costs))
     widths = [frequencies * unit for unit in units]
@@ -320,7 +325,7 @@ def spread_columns(
 
 
 def _check_not_overridden(part: Any, own: dict[str, Any], params: dict) -> None:
-    """Raise ValueError if a parameter that is set on a part has no effect."""
+    """Raise ValueError if the hybrid would override a parameter set on a part."""
     signature = inspect.signature(type(part)).parameters
     for name in params.keys() & signature.keys():
         default = signature[name].default

@@ -28,7 +28,7 @@ class HybridParts(NamedTuple):
 
     bases: list[Any]
     coefficients: list[Any]
-    spare: list[Any]  # empty or one map, for the columns that the products do not use
+    spare: list[Any]  # empty, or one map for the columns that the products leave over
     fitter: PartFitter
 
 
@@ -38,72 +38,76 @@ class HybridSampler(BaseFeatureSampler):
     The estimate is :math:`\sum_k \hat\lambda_k \hat K_k + (1 - \sum_k \hat\lambda_k)
     \hat K_{last}`. Each base map :math:`\hat K_k` estimates the kernel, and each
     coefficient :math:`\hat\lambda_k` estimates a weight that depends on the pair of
-    rows, such as the angle between them. All of them are inner products of random
-    features, and so is the whole estimate. Choose coefficients that give each base map
-    a large weight for the pairs of rows for which it is accurate.
+    rows, such as the angle between them. Each of these estimates is an inner product of
+    random features, and so is the combined estimate. Choose coefficients that give each
+    base map a large weight for the pairs of rows for which it is accurate.
 
     Parameters
     ----------
     bases : list of samplers, default=None
-        Unfitted base maps. The weight of the last one is one minus the sum of the other
-        weights. The hybrid sets their parameters ``n_components``, ``sigma``,
-        ``kernel`` and ``random_state``, so ``fit`` raises ValueError if a base map has
-        a different value. They may be any objects with the methods ``fit``,
-        ``transform``, ``exact_kernel``, ``kernel_variance`` and, if they are
-        asymmetric, ``transform_key``. None means ``[OPRFSampler(coupling="antithetic"),
-        TrigRBFSampler()]``, that is, optimal positive features of w and -w, which are
-        accurate for opposite rows, and random Fourier features, which are accurate for
-        equal rows.
+        Unfitted base maps. The weight of the last base map is one minus the sum of the
+        other weights. The hybrid sets ``n_components``, ``sigma``, ``kernel`` and
+        ``random_state`` of each base map. Leave them at their defaults, because ``fit``
+        raises ValueError if a parameter has a value that would be overridden. Base maps
+        may be any objects with the methods ``fit``, ``transform``, ``exact_kernel``,
+        ``kernel_variance`` and, if they are asymmetric, ``transform_key``. None means
+        ``[OPRFSampler(coupling="antithetic"), TrigRBFSampler()]``, that is, optimal
+        positive features with frequencies w and -w, which are accurate for opposite
+        rows, and random Fourier features, which are accurate for equal rows.
     coefficients : list of samplers, default=None
-        Unfitted coefficient maps, one fewer than base maps. Each of them estimates its
-        coefficient minus the constant ``a_`` (0 if there is no such attribute), and is
-        fitted to rows that are already multiplied by sigma. The hybrid sets
-        ``random_state``. None means ``[AngularCoefficient(n_components=1)]``, that is,
-        the angle between the rows divided by pi, which is estimated from the sign of
-        one random projection.
+        Unfitted coefficient maps, one for each base map except the last. Each of them
+        estimates its coefficient minus the constant ``a_`` (0 if there is no such
+        attribute), and is fitted to rows that are already multiplied by sigma. The
+        hybrid sets its ``random_state``. None means
+        ``[AngularCoefficient(n_components=1)]``, that is, the angle between the rows
+        divided by pi, estimated from the signs of one random projection.
     n_coefficients : int, default=None
-        Number of frequencies of each coefficient map. None keeps their own
-        ``n_components``. A number replaces the default of this parameter, and ``fit``
-        raises ValueError if a coefficient map has a different value. The more
-        frequencies the coefficients have, the fewer remain for the base maps.
+        Number of frequencies of each coefficient map. None keeps the ``n_components``
+        of each coefficient map. If a number is given, leave ``n_components`` of the
+        coefficient maps at its default, because ``fit`` raises ValueError if it has a
+        value that would be overridden. The more frequencies the coefficients have, the
+        fewer frequencies remain for the base maps.
     shared : bool, default=False
-        Whether all base maps have the same seed, so that maps with the same
-        distribution share their frequencies. Coefficients never share them.
+        Whether all base maps use the same seed, so that maps whose frequencies have the
+        same distribution use the same frequencies. Coefficients never share
+        frequencies.
     n_components : int, default=100
-        Number of features. They are used for the largest layout that fits, then for
-        further frequencies of single base maps, and then for a spare map like the last
-        base map, whose weight in the estimate is its proportion of the features. If no
-        layout fits, only the last base map is used, and a warning reports how many
+        Number of features. All base maps have the same number of frequencies, as large
+        as possible. Features that remain are used for one more frequency of individual
+        base maps, and then for a spare map like the last base map, whose weight in the
+        estimate is its proportion of the features. If there are too few features for
+        all base maps, only the last one is used, and a warning reports how many
         features are needed.
     center : bool, default=False
         Whether to subtract the column means first, so that angles and coefficients
         refer to centred rows. Sparse rows are then converted to dense arrays chunk by
         chunk.
     random_state : int, RandomState instance or None, default=None
-        Seed of all random choices.
+        Seed from which the seeds of all base maps and coefficients are derived.
 
     Attributes
     ----------
     bases_, coefficients_ : list of FeatureMap
-        The fitted maps.
+        The fitted base maps and the fitted coefficient maps.
     a_ : list of float
         Constant parts of the coefficients.
     spare_ : FeatureMap or None
-        The spare map, for features that the layout does not use.
+        The spare map, for features that the base maps leave over.
     center_ : ndarray of shape (n_features,)
         The vector that is subtracted from the rows; zero if ``center=False``.
 
     See Also
     --------
-    angular_hybrid, gaussian_hybrid, clustered_hybrid : The combinations of [1]_.
+    angular_hybrid, gaussian_hybrid, clustered_hybrid : The hybrids of [1]_.
     sklearn_crt.TrigRBFSampler : Accurate for neighbouring rows.
     PositiveRBFSampler : Accurate for opposite rows.
 
     Notes
     -----
-    Let A be the k-th base map and L the last one, and let :math:`\otimes` denote the
-    outer product of two rows of features. The columns for queries and keys are ([1]_,
-    lemma 2.3)
+    Let :math:`A_k` be the k-th base map, L the last base map, and :math:`r_{1k}` and
+    :math:`r_{2k}` the features of the k-th coefficient for queries and keys. Let
+    :math:`\otimes` denote the outer product of two rows of features. The columns for
+    queries and keys are ([1]_, lemma 2.3)
 
     .. math::
 
@@ -112,22 +116,24 @@ class HybridSampler(BaseFeatureSampler):
        &\pm\sqrt{|a_k|}\, A_k(y), \quad r_{2k}(y) \otimes A_k(y), \quad
        \pm\sqrt{|1 - \textstyle\sum a|}\, L(y), \quad -r_{2k}(y) \otimes L(y)
 
-    with the signs of :math:`a_k` and :math:`1 - \sum a`, where parts with :math:`a_k =
-    0` are omitted. If each of two base maps has 2m features and the coefficient has l,
-    there are 4m(l + 1) features. For d columns of X they take O((m + l) d + m l)
-    operations per row.
+    with the signs of the constants :math:`a_k` (the attribute ``a_``) and :math:`1 -
+    \sum a`. Columns with :math:`a_k = 0` are omitted. For example, two base maps with
+    2m features each and a coefficient with l features give 4m(l + 1) features. For d
+    columns of X, they take O((m + l) d + m l) operations per row.
 
-    The maps are independent, so the variance is ([1]_, theorem 3.1)
+    With ``shared=False`` the maps are independent, and the variance is ([1]_, theorem
+    3.1)
 
     .. math:: \sum_k E \hat\lambda_k^2 \operatorname{Var} \hat K_k
        + E\bigl(1 - \sum_k \hat\lambda_k\bigr)^2 \operatorname{Var} \hat K_{last} .
 
-    If the positive and the trigonometric map share independent frequencies, it is
-    smaller by :math:`\frac2m K^2 (1 - \cos(|x|^2 - |y|^2)) E \hat\lambda (1 -
-    \hat\lambda)`. If ``variance_is_exact_`` is False, ``kernel_variance`` is the
-    variance for independent maps.
+    If the positive and the trigonometric map share their frequencies, which are
+    independent of each other, the variance is smaller by :math:`\frac2m K^2 (1 -
+    \cos(|x|^2 - |y|^2)) E \hat\lambda (1 - \hat\lambda)`. If ``variance_is_exact_`` is
+    False, ``kernel_variance`` is the variance for independent maps.
 
-    The parts are fitted to a sample of up to 1000 queries and 1000 keys.
+    The base maps and coefficients are fitted to samples of up to 1000 queries and 1000
+    keys.
 
     References
     ----------
@@ -201,7 +207,7 @@ class HybridSampler(BaseFeatureSampler):
         return SumOfProductsMap(frame, self.n_components, *fields)
 
     def _fit_parts(self, statistics: Statistics) -> HybridParts:
-        """Return the fitted samplers, which follow from the statistics."""
+        """Return the fitted samplers for the given statistics."""
         bases, unfitted = self._unfitted_parts()
         base_rng, coefficient_rng, spare_rng = statistics.frequency_stream().spawn(3)
         fitter = PartFitter(statistics, self._centred_frame(statistics))
@@ -226,7 +232,7 @@ class HybridSampler(BaseFeatureSampler):
         return HybridParts(fitted, coefficients, spare, fitter)
 
     def _unfitted_parts(self) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Return the base maps and coefficients, or raise ValueError."""
+        """Return the base maps and coefficients, or raise ValueError if invalid."""
         bases, coefficients = self.bases, self.coefficients
         if bases is None:
             bases = [OPRFSampler(coupling="antithetic"), TrigRBFSampler()]
@@ -259,7 +265,7 @@ class HybridSampler(BaseFeatureSampler):
         return bases, coefficients
 
     def _coefficient_params(self, part: Any, fitter: PartFitter) -> dict[str, int]:
-        """Return the parameters that are set on a coefficient."""
+        """Return the parameters that the hybrid sets on a coefficient."""
         n = self.n_coefficients
         if n is None:
             return {}
@@ -284,7 +290,7 @@ class HybridSampler(BaseFeatureSampler):
         return list(self.map_.coefficients)
 
     spare_: FeatureMap | None = fitted(
-        "map_.spare", "The map of the columns that no layout fills, or None."
+        "map_.spare", "The map for features that the base maps leave over, or None."
     )
 
     @property
@@ -301,10 +307,11 @@ def _constant_part(coefficient: Any) -> float:
 def _split_columns(
     n_components: int, bases: Sequence[Any], coefficients: list[Any], fitter: PartFitter
 ) -> tuple[list[int], int] | None:
-    """Return the columns of the base maps and the rest, or warn and return None.
+    """Return the column counts of the base maps and of the spare map.
 
-    All base maps have the same number of frequencies. The rest is used for one more
-    frequency of single maps, beginning with the last map.
+    All base maps have the same number of frequencies. Columns that remain are used for
+    one more frequency of individual maps, beginning with the last map. If there are too
+    few columns for all base maps, warn and return None.
     """
     constants = [_constant_part(part) for part in coefficients]
     counts = [fitter.map_of(part).n_components for part in coefficients]
