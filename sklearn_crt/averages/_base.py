@@ -87,8 +87,8 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
           the last step of a pipeline.
     sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
         Inverse length scale by which the rows are multiplied: a number, or one number
-        per column; a larger ``sigma`` is a narrower kernel, and ``length_scale = 1 /
-        sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
+        per column; a larger ``sigma`` yields a narrower kernel, and ``length_scale = 1
+        / sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
         ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
         between rows. ``"auto"`` selects the multiple of ``"scale"`` with the lowest
         leave-one-out error of the predictions (see Notes). If the kernel is a sampler,
@@ -133,7 +133,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
     def fit(
         self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Fit the kernel to the training data.
+        """Fit the estimator to the training data.
 
         Depending on ``kernel``, the fitted model stores the training rows, weighted
         prototypes, or only sums of the features multiplied by the targets.
@@ -159,7 +159,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         Raises
         ------
         ValueError
-            If a parameter, X, y or a weight has an invalid value.
+            If a parameter, X, y or a weight is invalid.
         """
         return self._fit_value(X, y, sample_weight)
 
@@ -251,9 +251,9 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         Raises
         ------
         ValueError
-            If the kernel is not a sampler of this package. The method requires features
-            that are repeated random estimates of one kernel, which is not known of
-            other transformers.
+            If the kernel is not a sampler of this package. Features of other
+            transformers may not be repeated estimates of one kernel, which this method
+            requires.
 
         Notes
         -----

@@ -99,8 +99,8 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     The frequency of a class is the share of its training rows in the total kernel
     weight; training rows close to the query have the largest weights. This is a smooth
     version of nearest-neighbour classification. If the training rows are kept, the
-    frequencies are calibrated by leave-one-out predictions, so that no probability is 0
-    or 1.
+    frequencies are calibrated by leave-one-out predictions, so no probability is 0 or
+    1.
 
     Parameters
     ----------
@@ -331,10 +331,10 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         -------
         scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
             The class probabilities or, with features, the kernel sums of the classes
-            divided by the sum of the positive ones among them. Unlike probabilities,
-            these scores can be negative. With two classes there is one number per row,
-            as usual in scikit-learn: the score of the second class minus that of the
-            first.
+            divided by the sum of those that are positive. Unlike probabilities, these
+            scores can be negative. With two classes there is one number per row, as
+            usual in scikit-learn: the difference of the scores of the second and first
+            class.
         """
         value = self._check_rows(X, "decision_function")
         instead = "their scores are replaced by the class prior, in part or altogether"

@@ -63,7 +63,7 @@ class RowAverages(Averages):
         return statistics
 
     def _first_sigma(self) -> float | np.ndarray:
-        """Return ``sigma``; with ``"auto"`` a factor remains to be chosen."""
+        """Return ``sigma``; with ``"auto"``, the value whose multiples are compared."""
         parameter = "scale" if self._is_auto else self.sigma_parameter
         return resolve_sigma(parameter, self.statistics)
 

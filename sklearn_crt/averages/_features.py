@@ -6,11 +6,11 @@ standard error of a denominator :math:`S = \sum_m F_m Z_m` is estimated by
 
 .. math:: s = \frac{1}{\sqrt D} \sum_m |F_m Z_m| + \sqrt\epsilon\, |F| \sqrt{W Q}
 
-where F are the D features of a query, Z their sums over the training rows, W is the sum
-of the weights of the training rows, Q the sum of the weights times the squared norms of
-their features, and :math:`\epsilon` the rounding error of the data type. The first term
-is the typical size of a sum of D terms with random signs; the second term bounds the
-error if Z itself consists of rounding errors.
+where F are the D features of a query, Z are their sums over the training rows, W is the
+sum of the sample weights, Q is the weighted sum of the squared norms of the features of
+the training rows, and :math:`\epsilon` is the rounding error of the data type. The
+first term is the typical size of a sum of D terms with random signs; the second term
+bounds the error if Z itself consists of rounding errors.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Norms:
 
 
 def error_of_signs(features: Array, sums: np.ndarray, norms: Norms) -> Array:
-    """Return the error of denominators for features that need not be exchangeable."""
+    """Return the error of denominators for features of third-party transformers."""
     xp = namespace_of(features)
     sizes = asarray_like(np.abs(sums), features)
     signs = xp.abs(features) @ sizes / math.sqrt(sums.size)

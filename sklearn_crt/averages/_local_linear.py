@@ -50,8 +50,8 @@ class LocalLinearMixin(BaseNadarayaWatson):
         processed in one pass or in batches, and models can be merged.
     sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
         Inverse length scale by which the rows are multiplied: a number, or one number
-        per column; a larger ``sigma`` is a narrower kernel, and ``length_scale = 1 /
-        sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
+        per column; a larger ``sigma`` yields a narrower kernel, and ``length_scale = 1
+        / sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
         ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
         between rows. ``"auto"`` selects the multiple of ``"scale"`` that has, together
         with the selected ``alpha``, the lowest leave-one-out error.
@@ -66,8 +66,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
         Largest proportion of the total kernel weight that a prediction may leave out to
         save time, at least 0 and less than 1. Training rows whose kernel value is at
         most ``remainder`` times the mean over all training rows are left out, except
-        for the nearest 3 %. All rows are used if it is 0, or if there are at most 1000
-        training rows.
+        for the nearest 3 %. All rows are used if it is 0, or if there are at most 1000.
 
     Attributes
     ----------
@@ -216,7 +215,7 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     >>> np.round(model.predict([[1.0], [3.1]]), 2)
     array([0.84, 0.05])
 
-    The slope of the sine is its cosine:
+    The derivative of the sine is the cosine:
 
     >>> np.round([model.slopes([[1.0]])[0, 0, 0], np.cos(1.0)], 2)
     array([0.54, 0.54])

@@ -89,7 +89,7 @@ class LocalLinear(Targets):
         return group - left
 
     def solved_for(self, kind: type[LocalLinear]) -> LocalLinear:
-        """Return the targets as another class, which solves the fits differently."""
+        """Return a copy of another class, whose ``solve`` returns other quantities."""
         return kind(**{each.name: getattr(self, each.name) for each in fields(self)})
 
     def _along_basis(self, x: Array) -> Array:

@@ -63,8 +63,8 @@ class Prototypes(TypedBaseEstimator):
     Attributes
     ----------
     prototypes_ : Centers
-        The prototypes and their weights. Only the ``kernel_`` of a fitted estimator has
-        this attribute.
+        The prototypes and their weights; only ``kernel_`` of fitted estimators has
+        them.
 
     See Also
     --------
@@ -90,8 +90,7 @@ class Prototypes(TypedBaseEstimator):
     Hence the time of each call is proportional to the number of its own rows. The
     result then depends on the order of the rows, or of the merged models, but not on
     how the rows are divided into batches. The local linear estimators also store the
-    moments of the rows that each point represents, so they merge more rows into one
-    point.
+    moments of the rows that each point represents, so they merge more rows per point.
 
     The inverse length scale ``sigma`` is a parameter of the estimator. ``sigma="auto"``
     compares multiples of ``"scale"`` from 1/8 to 32 by the error on up to 2000 training
@@ -206,8 +205,7 @@ class Points(NamedTuple):
     def distinct(self) -> tuple[Points, np.ndarray]:
         """Merge points with equal rows and targets, and return each one's new index.
 
-        The merged points are sorted by content and have the total weight of their
-        copies.
+        Merged points are sorted by content and have the total weight of their copies.
         """
         # -> (n_rows,)
         centers, y, spread, _ = self
@@ -394,7 +392,7 @@ class PrototypeAverages(RowAverages):
                 y, centers.weights, n_points, self.statistics.seed[0]
             )
         n_steps = None
-        if in_cells:  # clustering within cells takes less time
+        if in_cells:  # k-means within smaller groups takes less time
             # for groups of two or three rows, random centres are good enough
             n_steps = 2 if self.targets.n_products(1) == 0 else None
             groups = split_groups(centers.points, sigma, groups)

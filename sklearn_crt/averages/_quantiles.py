@@ -195,9 +195,10 @@ class QuantilesMixin:
         :meth:`score_samples`, r(x) the mean distance to five neighbours from which the
         score is computed, and :math:`r_{99}` the 99 % quantile of this distance among
         the training rows. Hence the term is zero for 95 % of new rows from the same
-        distribution. It increases with the distance from the training rows up to a
-        limit, as the error does if the targets follow a linear trend. The residuals are
-        computed in the first call, which takes as long as predicting these rows.
+        distribution. It increases with the distance from the training rows, as the
+        error does if the targets follow a linear trend, but only up to a limit. The
+        residuals are computed in the first call, which takes as long as predicting
+        these rows.
 
         This is the normalised form of conformal prediction [1]_ with leave-one-out
         residuals instead of a separate calibration set.
@@ -221,8 +222,8 @@ class QuantilesMixin:
         array([[ 0.7,  0.9,  1.1],
                [-1.8, -1.1, -0.3]])
 
-        The standard deviation of the noise is x, that is 0.2 for the first row and 0.8
-        for the second one.
+        The standard deviation of the noise is x, that is, 0.2 for the first row and 0.8
+        for the second row.
         """
         levels = check_levels(quantiles)
         values = self._quantiles(X, "predict_quantiles", levels)

@@ -155,7 +155,7 @@ def _sums_over_other_rows(
     """Return kernel sums that exclude each row and its copies.
 
     The second array contains the weight of each kernel average, which is below 1 for
-    unreliable rows. ``own`` contains the sum of the encoded targets of each row and its
+    unreliable rows. ``own`` holds the sum of the encoded targets of each row and its
     copies.
     """
     # X (n, d), encoded and own (n, k) -> (n, k), (n,)

@@ -24,7 +24,7 @@ _N_NEIGHBORS = 5
 # distances is the quantile, at the level _USUAL_DISTANCES, of the distances between
 # each training row and the others.
 _LEAST_SCORE, _USUAL_DISTANCES = 0.05, 0.99
-# In a column that hardly varies among the training rows a row can be extremely far.
+# In columns that hardly vary among the training rows, a row can be extremely far away.
 _MOST_UNITS = 5.0
 
 

@@ -155,7 +155,7 @@ class FeatureSums(NamedTuple):
     ) -> tuple[Array, Array]:
         """Return the products of query features and sums, and their log scales.
 
-        ``further`` are additional columns of sums, whose products are appended.
+        The products with ``further``, additional columns of sums, are appended.
         """
         # -> (n_rows, k), (n_rows, 1)
         weights, log_scale = self.scaled(mantissa, exponent, workspace)

@@ -26,7 +26,7 @@ _QUERIES, _KEYS = 500, 1500  # rows that are predicted, and all rows, in the com
 _SHARE = 0.4  # maximum proportion of rows that are predicted in the comparison
 _ROWS_PER_HAT = 5  # with fewer rows per feature, hat functions are not tried
 _MANY = 2500  # with more rows, the chosen metric is not learned again from all rows
-_COMPARED = 2500  # rows that AGOP uses in the comparison; it uses more if chosen
+_COMPARED = 2500  # maximum number of rows for AGOP in the comparison
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
 _TURNS = 1024.0  # how often a score wraps around the unit interval that orders rows
 
@@ -157,7 +157,7 @@ class Learner:
 
     @cached_property
     def features(self) -> ColumnFeatures:
-        """The functions of single columns."""
+        """The features of single columns."""
         return ColumnFeatures.of(self.table.X, self.table.weights, hats=self.hats)
 
     @cached_property
@@ -230,7 +230,7 @@ class Learner:
         return best_multiple(*options, n_queries=max(1, table.n_held))
 
     def metric(self, method: str, root: np.ndarray, scores: dict[str, float]) -> Metric:
-        """Return the metric with its derivatives at the training rows."""
+        """Return the metric and its mean derivatives at the training rows."""
         features, components = self.features, self.components(root)
         X, share = self.table.X, self.table.weights / self.table.weights.sum()
         D, columns = features.slopes(X)

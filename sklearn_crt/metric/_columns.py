@@ -98,7 +98,7 @@ def _between_knots(
     """Return the left knot of each value, its position in the interval, and the slope.
 
     The position grows linearly from 0 at the left knot to 1 at the next knot, and the
-    slope is its derivative. Beyond the outermost knots it is extrapolated and softly
+    slope is its derivative. Beyond the outer knots it is extrapolated and softly
     clipped.
     """
     # (n_rows,), (n_knots,) -> three of (n_rows,)
@@ -107,7 +107,7 @@ def _between_knots(
     share = (x - knots[left]) / width
     inside = np.clip(share, 0.0, 1.0)
     beyond = share - inside
-    factor = _LIMIT / np.hypot(_LIMIT, beyond)  # its cube is the derivative
+    factor = _LIMIT / np.hypot(_LIMIT, beyond)  # its cube is the derivative of clipping
     return left, inside + factor * beyond, factor**3 / width
 
 

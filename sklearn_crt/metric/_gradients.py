@@ -2,9 +2,9 @@
 
 A Gaussian process has one scale per column. The scales that maximise its marginal
 likelihood, or evidence, shrink columns that are unrelated to the targets, and the
-gradients of its mean show along which directions the targets vary. AGOP is the average
-gradient outer product of ridge regression on random cosines and sines, which can use
-more rows.
+gradients of its mean show along which directions the targets vary. AGOP, which can use
+more rows, is the average gradient outer product of ridge regression on cosines and
+sines.
 """
 
 from __future__ import annotations

@@ -69,8 +69,8 @@ class MetricValue(FittedValue):
     """A random sample of the rows, and the metric that is learned from it.
 
     The sample depends only on the content of the rows. Hence the metric does not depend
-    on their order, or on whether they are passed at once, in batches, or as parts that
-    are merged.
+    on their order, or on whether they are passed at once, in batches, or in merged
+    parts.
     """
 
     parameters: Parameters
@@ -116,7 +116,7 @@ class MetricValue(FittedValue):
         return self.learned() if self.known is None else self.known
 
     def learned(self, step: Step = no_step) -> Metric:
-        """Return the metric, learned from the sample."""
+        """Learn the metric from the sample."""
         assert self.sample is not None
         sample = self.sample
         X = as_kind(sample.X, np.ndarray)
@@ -132,7 +132,7 @@ class MetricValue(FittedValue):
 class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle):
     r"""Learn a map of the columns after which neighbouring rows have similar targets.
 
-    A supervised transformer that rescales and rotates the columns, so that Euclidean
+    This supervised transformer rescales and rotates the columns, so that Euclidean
     distance reflects how the target varies. Use it as the first step of a pipeline that
     ends in local linear regression, a kernel average, nearest neighbours, a sampler
     with ridge regression, or a support vector machine. Columns and directions that are
@@ -209,8 +209,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
       whose scales s and noise :math:`\lambda` maximise the marginal likelihood, or
       evidence [1]_, on up to 800 rows. The metric is the sum of two matrices of trace
       1, which are proportional to the diagonal matrix of :math:`s_l^2` and to the mean
-      outer product of the gradients of the posterior mean. With labels, each class is
-      one output.
+      outer product of the gradients of the posterior mean. Each class is one output.
     * ``"agop"`` is the average gradient outer product [2]_ of a ridge regression on
       random Fourier features of up to 8192 rows. In the first round the frequencies are
       drawn according to the metric of ``"evidence"``, and in each later round according

@@ -92,8 +92,7 @@ def learn_nca(
 ) -> np.ndarray:
     """Return the matrix A (r, d) of the metric, optimised by Adam from ``start``.
 
-    Each minibatch has ``n_keys`` rows; the loss is that of its first ``n_queries``
-    rows.
+    The loss is that of the first ``n_queries`` of ``n_keys`` rows in each minibatch.
     """
     # X (n, d), codes and weights (n,), start (r, d)
     rng = np.random.default_rng(seed)

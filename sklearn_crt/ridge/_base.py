@@ -92,8 +92,8 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
           :class:`CentersRBFSampler` the penalty is that of kernel ridge regression at
           its centres. With :class:`AnovaSampler`, X is a raw table: a data frame or an
           array with numbers, categories and missing values.
-        - ``"linear"``: the columns of X are already features; for use in the last step
-          of a pipeline.
+        - ``"linear"``: the columns of X are already features, as at the end of a
+          pipeline.
     n_components : int or "auto", default="auto"
         Number of features. With ``"auto"``, it is the number of rows, but at least 1024
         and at most 2048. If there are more than 16,384 rows, it is 1024, because the
@@ -111,15 +111,14 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
     Attributes
     ----------
     kernel_ : sampler, transformer or "linear"
-        The fitted transformer that computes the features. Its representation shows the
-        selected ``sigma``.
+        The fitted transformer that computes the features; ``repr`` shows its ``sigma``.
     sigma_ : float or ndarray of shape (n_features,)
         The inverse length scale that is used. It does not exist if ``kernel_`` has no
         ``sigma_``.
     """
 
     _value: RidgeSums
-    _reader: TableReader | None = None  # reads raw tables, if the kernel takes these
+    _reader: TableReader | None = None  # reads raw tables if the kernel accepts them
     _parameter_constraints: dict = {
         "kernel": KERNEL_CONSTRAINTS,
         "sigma": SIGMA_CONSTRAINTS,
@@ -175,7 +174,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
             ``sigma`` and ``n_components``, the predictions and their standard
             deviations, and ``alpha_`` is proportional to the weights. A warning is
             raised if the mean exceeds 10, because such weights are rarely meant as
-            numbers of rows; in this case divide them by their mean.
+            numbers of rows; if they are not, divide them by their mean.
 
         Returns
         -------

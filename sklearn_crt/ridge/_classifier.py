@@ -21,11 +21,11 @@ class RandomFeatureRidgeClassifier(
 ):
     r"""Ridge classification on random features, with calibrated probabilities.
 
-    A fast approximation of kernel ridge classification for many rows. Indicators of the
-    classes are regressed on the features, and a logistic regression of the labels on
-    leave-one-out predictions turns the predicted indicators into class probabilities.
-    The penalty and the inverse length scale ``sigma`` of the kernel are also selected
-    by leave-one-out errors, which are computed without refitting.
+    This is a fast approximation of kernel ridge classification for many rows.
+    Indicators of the classes are regressed on the features, and a logistic regression
+    of the labels on leave-one-out predictions turns the predicted indicators into class
+    probabilities. The penalty and the inverse length scale ``sigma`` of the kernel are
+    also selected by leave-one-out errors, which are computed without refitting.
 
     As with :class:`RandomFeatureRidge`, one pass over the rows suffices, rows can be
     passed in batches, and no training rows are needed after ``freeze``.
@@ -34,21 +34,21 @@ class RandomFeatureRidgeClassifier(
     ----------
     sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
         Inverse length scale by which the rows are multiplied: a number, or one number
-        per column; a larger ``sigma`` is a narrower kernel, and ``length_scale = 1 /
-        sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
+        per column; a larger ``sigma`` yields a narrower kernel, and ``length_scale = 1
+        / sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
         ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
-        between rows. ``"auto"`` compares a quarter, a half, one and two times
-        ``"scale"``, and also four and eight times ``"scale"`` if X has one or two
-        columns, and selects the one with the lowest leave-one-out log loss; it keeps a
-        ``sigma`` that was set on a sampler. If the kernel is ``"linear"``, a callable,
-        a ``FrozenEstimator`` or a transformer of another package, ``sigma`` must be
-        ``"auto"`` and has no effect.
+        between rows. ``"auto"`` selects the multiple of ``"scale"`` with the lowest
+        leave-one-out log loss among 1/4, 1/2, 1 and 2, and also 4 and 8 if X has one or
+        two columns; it keeps a ``sigma`` that was set on a sampler. If the kernel is
+        ``"linear"``, a callable, a ``FrozenEstimator`` or a transformer of another
+        package, ``sigma`` must be ``"auto"`` and has no effect.
     alpha : float, array-like or "auto", default="auto"
-        Ridge penalty, or the penalties to choose from by leave-one-out errors (see
-        Notes). ``"auto"`` tries 30 penalties, from 1e-7 times the mean squared norm of
-        the centred features to ten times the largest eigenvalue of their Gram matrix.
-        For float32 rows the smallest penalty is at least 5e-7 times that eigenvalue.
-        Penalties that are too small for the variance of the indicators are excluded.
+        Ridge penalty, or a list of penalties from which one is selected by
+        leave-one-out errors (see Notes). ``"auto"`` tries 30 penalties, from 1e-7 times
+        the mean squared norm of the centred features to ten times the largest
+        eigenvalue of their Gram matrix. For float32 rows the smallest penalty is at
+        least 5e-7 times that eigenvalue. Penalties that are too small for the variance
+        of the indicators are excluded.
     class_weight : dict or "balanced", default=None
         Class weights as a dictionary from label to weight. The weight of each row is
         multiplied by that of its class; classes that are not listed have weight 1.

@@ -70,7 +70,7 @@ class Moments:
         )
 
     def divided_by(self, unit: float) -> Moments:
-        """Return the moments for weights that are divided by a number."""
+        """Return the moments for weights that are divided by ``unit``."""
         names = "weight", "gram", "cross", "squares"
         return replace(self, **{name: getattr(self, name) / unit for name in names})
 

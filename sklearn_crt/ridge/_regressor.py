@@ -22,37 +22,35 @@ from ._base import BaseRandomFeatureRidge
 class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     r"""Ridge regression on random features that selects its penalty and ``sigma``.
 
-    A fast approximation of kernel ridge regression for many rows. The penalty and the
-    inverse length scale ``sigma`` of the kernel are selected by the leave-one-out
-    error, which is computed without refitting. The same leave-one-out errors calibrate
-    the prediction intervals and quantiles. By default, predictions are limited to the
-    range of the training targets, so that the model does not extrapolate wildly.
+    This is a fast approximation of kernel ridge regression for many rows. The penalty
+    and the inverse length scale ``sigma`` of the kernel are selected by the
+    leave-one-out error, which is computed without refitting. The same leave-one-out
+    errors calibrate the prediction intervals and quantiles. By default, predictions are
+    limited to the range of the training targets, which avoids wild extrapolation.
 
     The coefficients depend on the rows only through two matrices: the Gram matrix of
     the features and the products of features and targets. These are accumulated in one
-    pass, so rows can be passed in batches, and the model needs no rows after
-    ``freeze``.
+    pass, so rows can be passed in batches, and are not needed after ``freeze``.
 
     Parameters
     ----------
     sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
         Inverse length scale by which the rows are multiplied: a number, or one number
-        per column; a larger ``sigma`` is a narrower kernel, and ``length_scale = 1 /
-        sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
+        per column; a larger ``sigma`` yields a narrower kernel, and ``length_scale = 1
+        / sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
         ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
-        between rows. ``"auto"`` compares a quarter, a half, one and two times
-        ``"scale"``, and also four and eight times ``"scale"`` if X has one or two
-        columns, and selects the one with the lowest leave-one-out error; it keeps a
-        ``sigma`` that was set on a sampler. If the kernel is ``"linear"``, a callable,
-        a ``FrozenEstimator`` or a transformer of another package, ``sigma`` must be
-        ``"auto"`` and has no effect.
+        between rows. ``"auto"`` selects the multiple of ``"scale"`` with the lowest
+        leave-one-out error among 1/4, 1/2, 1 and 2, and also 4 and 8 if X has one or
+        two columns; it keeps a ``sigma`` that was set on a sampler. If the kernel is
+        ``"linear"``, a callable, a ``FrozenEstimator`` or a transformer of another
+        package, ``sigma`` must be ``"auto"`` and has no effect.
     alpha : float, array-like or "auto", default="auto"
-        Ridge penalty, or the penalties to choose from by the leave-one-out error.
-        ``"auto"`` tries 30 penalties, from 1e-7 times the mean squared norm of the
-        centred features to ten times the largest eigenvalue of their Gram matrix. For
-        float32 rows the smallest penalty is at least 5e-7 times that eigenvalue.
-        Penalties that are too small for the variance of the targets are excluded (see
-        Notes).
+        Ridge penalty, or a list of penalties from which the one with the lowest
+        leave-one-out error is selected. ``"auto"`` tries 30 penalties, from 1e-7 times
+        the mean squared norm of the centred features to ten times the largest
+        eigenvalue of their Gram matrix. For float32 rows the smallest penalty is at
+        least 5e-7 times that eigenvalue. Penalties that are too small for the variance
+        of the targets are excluded (see Notes).
     clip : bool, default=True
         Whether predictions, intervals and quantiles are limited to the range of the
         training targets, and predictions that are less certain than the mean target are
@@ -76,7 +74,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         penalty of ``alpha="auto"`` is too small for the variance of the targets (see
         Notes).
     noise_variance_ : float or ndarray of shape (n_outputs,)
-        Estimate of the variance of the targets about their expectation.
+        Estimated variance of the targets around their expectation.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -123,11 +121,12 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     standard deviation of Bayesian linear regression with noise variance :math:`s^2` and
     prior variance :math:`s^2 / \alpha`, or equivalently of a Gaussian process with the
     kernel that the features define ([2]_ section 2.1). It assumes that the noise
-    variance is the same everywhere, and an interval of a number of standard deviations
-    assumes normally distributed noise; :meth:`predict_interval` assumes neither. The
-    standard deviation does not account for the error of the random features
-    (``kernel_variance`` of a sampler), and neither it nor the intervals account for the
-    choice of the penalty and of sigma.
+    variance is the same everywhere, and intervals of two standard deviations on each
+    side, for example, also assume that it is normally distributed;
+    :meth:`predict_interval` assumes neither. The standard deviation does not account
+    for the error of the random features (see ``kernel_variance`` of the samplers).
+    Neither the standard deviation nor the intervals account for the selection of the
+    penalty and of sigma.
 
     With ``clip=True``, the difference between a prediction and the mean target is
     multiplied by :math:`\min(1, s_y / (s \sqrt v))`, where :math:`s_y` is the standard
@@ -192,7 +191,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
 
     @property
     def noise_variance_(self) -> float | np.ndarray:
-        """Estimate of the variance of the targets about their expectation."""
+        """Estimated variance of the targets around their expectation."""
         return self._squeezed(self._value.solution.noise)
 
     @overload

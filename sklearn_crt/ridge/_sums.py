@@ -80,7 +80,7 @@ class Settings:
     n_components: Any
     alpha: Any  # (n_alphas,) or "auto"
     fit_intercept: bool
-    clip: bool  # whether predictions of numbers are clipped to the range of the targets
+    clip: bool  # whether regression predictions are clipped to the range of targets
     n_classes: int | None  # None for regression
     class_weight: np.ndarray | None  # (n_classes,); None if all weights are 1
 
@@ -158,7 +158,7 @@ class RidgeSums(MapSums):
         return super(RidgeSums, value).plus(batch, step)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> RidgeSums:
-        """Return the value of all rows, with the solution for the best sigma."""
+        """Return the value with all rows and the solution for the best sigma."""
         value = self.plus(batch, step)
         if value.kept:
             return replace(value, known_total=value._without_moments(step))

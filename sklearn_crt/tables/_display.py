@@ -38,7 +38,7 @@ class EffectsDisplay:
     Use :meth:`from_estimator` to create a display. By default, each of the largest
     effects of the model has a panel: a curve with a band of two standard deviations for
     a numeric column, points with error bars for a categorical column, and a heat map
-    for a pair of columns. If a row is given, bars show the effects that add up to its
+    for a pair of columns. For a single row, bars show the effects that add up to its
     prediction.
 
     Parameters
@@ -104,8 +104,8 @@ class EffectsDisplay:
         n_effects : int, default=6
             Number of effects to draw, starting with the largest.
         row : int, default=None
-            Position of a row of X whose prediction is explained. None draws the effects
-            of the model.
+            Position of a row of X whose prediction is explained. If None, the effects
+            of the model are drawn.
         output : int, default=0
             Position of the output or, for classifiers with three or more classes, of
             the class in ``classes_``.

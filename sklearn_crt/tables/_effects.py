@@ -10,7 +10,7 @@ import numpy as np
 from ._kernel import AnovaKernel
 from ._learning import LearnedKernel
 
-_ENTRIES = 2**22  # largest number of kernel values of a block of rows
+_ENTRIES = 2**22  # maximum number of kernel values in a block of rows
 
 
 @dataclass(frozen=True, eq=False)

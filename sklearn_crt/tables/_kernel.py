@@ -148,7 +148,7 @@ def combined(
 
 @dataclass(frozen=True, eq=False)
 class AnovaKernel:
-    """Weights of terms, and how they interact.
+    """Weights of terms, and the order and strength of their interactions.
 
     With the kernels k_j of the terms, weights w_j and the strength c, order 2 is
     ``e1 + c e2``, with ``e1 = sum_j w_j k_j`` and ``e2 = sum_{i<j} w_i w_j k_i k_j``;

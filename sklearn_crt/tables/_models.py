@@ -259,16 +259,14 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
         """Predict intervals that contain a given proportion of new targets.
 
-        All intervals have the same width. It is determined by the errors of
-        cross-validated predictions.
+        All intervals have the same width. It is calibrated on cross-validated errors.
 
         Parameters
         ----------
         X : {data frame, array-like} of shape (n_samples, n_features)
             Rows for which predictions are made.
         coverage : float, default=0.9
-            Proportion of new targets that the intervals should contain, between 0 and
-            1.
+            Proportion of new targets that intervals should contain, between 0 and 1.
 
         Returns
         -------
@@ -364,7 +362,7 @@ class KernelClassifier(ClassifierMixin, BaseKernelModel):
     ----------
     class_weight : dict or "balanced", default=None
         Class weights as a dictionary from label to weight. The weight of each row is
-        multiplied by that of its class. ``"balanced"`` gives all classes the same total
+        multiplied by that of its class. ``"balanced"`` gives all classes equal total
         weight.
 
     Attributes

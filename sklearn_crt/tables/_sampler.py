@@ -68,7 +68,7 @@ class AnovaMap:
     """The immutable feature map for the rows that a reader has converted."""
 
     learned: LearnedKernel
-    root: np.ndarray  # (m, m); root @ root.T is the inverse kernel of the landmarks
+    root: np.ndarray  # (m, m); root @ root.T inverts the kernel matrix of the landmarks
     has_all_rows: bool  # whether each training row is a landmark
 
     def transform(self, V: np.ndarray) -> np.ndarray:
@@ -177,7 +177,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     K`, whose functions are sums of effects of single columns and of pairs of columns
     (or of all subsets of columns). The weight of each column is learned from the
     targets, so irrelevant columns do no harm, and columns need not be encoded, scaled
-    or imputed beforehand.
+    or imputed.
 
     As the ``kernel`` of :class:`RandomFeatureRidge` or
     :class:`RandomFeatureRidgeClassifier`, it enables these estimators to read raw
@@ -426,8 +426,8 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         Returns
         -------
         features : ndarray of shape (n_samples, n_components)
-            The features, in float32 for float32 arrays. They do not depend on other
-            rows.
+            The features, which do not depend on other rows; in float32 for float32
+            arrays.
         """
         V, anova = self._matrix(X, "transform"), self._value.solution
         out = np.empty((len(V), anova.root.shape[1]), V.dtype)
@@ -474,9 +474,8 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         Returns
         -------
         kernel : ndarray of shape (n_X, n_Y)
-            The approximation. Kernel values between a row and a landmark are exact,
-            except for the effect of a small number that is added to the diagonal of the
-            kernel matrix.
+            The approximation. Kernel values with a landmark are exact, except for the
+            effect of a small number that is added to the diagonal.
         """
         features = self.transform(X)
         return features @ (features if Y is None else self.transform(Y)).T
