@@ -333,8 +333,8 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
             The class probabilities or, with features, the kernel sums of the classes
             divided by the sum of those that are positive. Unlike probabilities, these
             scores can be negative. With two classes there is one number per row, as
-            usual in scikit-learn: the difference of the scores of the second and first
-            class.
+            usual in scikit-learn: the score of the second class minus that of the
+            first.
         """
         value = self._check_rows(X, "decision_function")
         instead = "their scores are replaced by the class prior, in part or altogether"

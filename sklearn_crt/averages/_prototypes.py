@@ -63,8 +63,7 @@ class Prototypes(TypedBaseEstimator):
     Attributes
     ----------
     prototypes_ : Centers
-        The prototypes and their weights; only ``kernel_`` of fitted estimators has
-        them.
+        The prototypes and their weights, in ``kernel_`` of a fitted estimator.
 
     See Also
     --------

@@ -122,11 +122,10 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     prior variance :math:`s^2 / \alpha`, or equivalently of a Gaussian process with the
     kernel that the features define ([2]_ section 2.1). It assumes that the noise
     variance is the same everywhere, and intervals of two standard deviations on each
-    side, for example, also assume that it is normally distributed;
-    :meth:`predict_interval` assumes neither. The standard deviation does not account
-    for the error of the random features (see ``kernel_variance`` of the samplers).
-    Neither the standard deviation nor the intervals account for the selection of the
-    penalty and of sigma.
+    side, for example, also assume normally distributed noise; :meth:`predict_interval`
+    assumes neither. The standard deviation does not account for the error of the random
+    features (see ``kernel_variance`` of the samplers). Neither the standard deviation
+    nor the intervals account for the selection of the penalty and of sigma.
 
     With ``clip=True``, the difference between a prediction and the mean target is
     multiplied by :math:`\min(1, s_y / (s \sqrt v))`, where :math:`s_y` is the standard
