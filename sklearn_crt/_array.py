@@ -1,17 +1,17 @@
-"""Support of array libraries, and conversion of the arrays that users pass and get.
+"""Support for array libraries, and conversion of arrays between them.
 
-With ``sklearn.config_context(array_api_dispatch=True)`` an estimator accepts arrays of
+With ``sklearn.config_context(array_api_dispatch=True)``, an estimator accepts arrays of
 other libraries and returns arrays of the same library. They are processed in one of two
 ways:
 
-- Arrays in the main memory are viewed as NumPy arrays through DLPack, without a copy,
-  and results are returned in the same way. All computations are done by NumPy.
-- Arrays on a device remain there. ``fit`` copies only statistics to the main memory,
-  where the map is chosen and drawn. The arrays of the map are copied to the device
-  once.
+- Arrays in main memory are viewed as NumPy arrays through DLPack, without a copy, and
+  results are returned in the same way. NumPy does all computations.
+- Arrays on a device remain there. ``fit`` copies only statistics to main memory, where
+  the parameters of the feature map are selected and its frequencies are drawn. The
+  arrays of the map are then copied to the device once.
 
-Without this option, and before scikit-learn 1.9, every array is converted to a NumPy
-array, as in the rest of scikit-learn.
+Without this option, and with scikit-learn before 1.9, every array is converted to a
+NumPy array, as in the rest of scikit-learn.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ Namespace = Any
 
 
 def namespace_of(*arrays: Array) -> Namespace:
-    """Return the array API namespace of some arrays."""
+    """Return the array API namespace to which all the arrays belong."""
     if len(arrays) == 1 and isinstance(arrays[0], np.ndarray):
-        return _NUMPY  # array_namespace takes longer than a short operation
+        return _NUMPY  # calling array_namespace is slower than a small operation
     for kind, namespace in _REGISTERED:
         if all(isinstance(array, kind) for array in arrays):
             return namespace
@@ -54,7 +54,7 @@ def namespace_of(*arrays: Array) -> Namespace:
 
 
 def register_namespace(kind: type, namespace: Namespace) -> None:
-    """Register a namespace that is used for a library instead of array_api_compat."""
+    """Register a namespace to use for a library instead of array_api_compat."""
     _REGISTERED.append((kind, namespace))
 
 
@@ -65,10 +65,10 @@ def device_of(array: Array) -> Any:
 
 
 def values_are_known(array: Array) -> bool:
-    """Return whether code may branch on the values of an array without waiting.
+    """Return whether Python code may read the values of an array without waiting.
 
-    The values are unknown while a program is compiled, and reading them from a device
-    has to wait until the device has finished its work.
+    Values do not exist yet while a program is being compiled. Reading values from a
+    device has to wait until the device has finished its work.
     """
     if isinstance(array, np.ndarray):
         return True
@@ -81,40 +81,40 @@ _NUMPY = array_namespace(np.empty(0))
 
 
 def on_host(rows: Any) -> bool:
-    """Return whether rows are a NumPy array, a sparse matrix or a NumPy number."""
+    """Return whether rows are a NumPy array or scalar, or a sparse matrix."""
     return isinstance(rows, (np.ndarray, np.generic)) or issparse(rows)
 
 
 def place_of(X: Any) -> Any:
-    """Return a key that is equal for arrays of the same library, device and type."""
+    """Return a dictionary key for the library, device and dtype of an array."""
     if on_host(X):
         return X.dtype
     return namespace_of(X).__name__, str(array_device(X)), str(X.dtype)
 
 
 def like_table(X: Any) -> Array:
-    """Return a small array in the library, on the device and in the type of rows."""
+    """Return a small array with the library, device and dtype of rows."""
     return np.empty(0, X.dtype) if on_host(X) else X[:1, ...]
 
 
-# --------------------------------------------------------- one name for all libraries
+# ----------------------------------------------- the same function for all libraries
 def asarray_like(values: Any, like: Array) -> Array:
-    """Return numbers in the library, on the device and in the type of an array.
+    """Convert numbers to the library, device and dtype of another array.
 
-    Arrays that are already there are returned without a copy, so the result must not be
-    modified.
+    If no conversion is necessary, the same array is returned without a copy, so the
+    result must not be modified.
     """
     if isinstance(like, (np.ndarray, np.generic)):
         return np.asarray(values, like.dtype)
     xp = namespace_of(like)
     if not on_host(values) and hasattr(values, "shape"):
         return xp.astype(values, like.dtype, copy=False)
-    # copied, because some libraries warn about read-only memory
+    # values are copied, because some libraries warn about read-only memory
     return xp.asarray(np.array(values), dtype=like.dtype, device=device_of(like))
 
 
 def constant(shape: tuple[int, ...], value: float, like: Array) -> Array:
-    """Return an array filled with a number, in the library and type of another."""
+    """Return an array filled with a number, in the library and dtype of ``like``."""
     if isinstance(like, np.ndarray):
         return np.full(shape, value, like.dtype)
     xp = namespace_of(like)
@@ -122,21 +122,21 @@ def constant(shape: tuple[int, ...], value: float, like: Array) -> Array:
 
 
 def positions(n: int, like: Array) -> Array:
-    """Return 0, 1, ... n - 1 as integers, in the library of another array."""
+    """Return the integers 0, 1, ... n - 1, in the library of ``like``."""
     if isinstance(like, np.ndarray):
         return np.arange(n)
     return namespace_of(like).arange(n, device=device_of(like))
 
 
 def clipped(array: Array, least: float, most: float) -> Array:
-    """Return numbers clipped to a range."""
-    if isinstance(array, np.ndarray):  # the function of array_api_compat is slower
+    """Clip the values of an array to a range."""
+    if isinstance(array, np.ndarray):  # faster than the clip of array_api_compat
         return np.clip(array, least, most)
     return namespace_of(array).clip(array, least, most)
 
 
 def at_least(array: Array, least: Array | float) -> Array:
-    """Return the larger of two numbers, element by element."""
+    """Return the element-wise maximum of an array and a lower bound."""
     if isinstance(array, np.ndarray):
         return np.maximum(array, least)
     xp = namespace_of(array)
@@ -152,18 +152,18 @@ def transposed(array: Array) -> Array:
 
 def sq_norms(rows: Array) -> Array:
     """Return the squared norms of rows: (..., n, d) -> (..., n, 1)."""
-    if isinstance(rows, np.ndarray):  # a product with ones: narrow rows twice as fast
+    if isinstance(rows, np.ndarray):  # a product with ones is faster than np.sum
         return np.square(rows) @ np.ones((rows.shape[-1], 1), rows.dtype)
     return namespace_of(rows).sum(rows * rows, axis=-1, keepdims=True)
 
 
 def without_gradient(array: Array) -> Array:
-    """Return an array as a constant, without gradients."""
+    """Return the array detached from the computation of gradients."""
     return array.detach() if hasattr(array, "detach") else array
 
 
 def taken(rows: Array, index: Array) -> Array:
-    """Return rows with given indices of an array with any number of axes."""
+    """Return the rows with given indices; the array may have any number of axes."""
     if on_host(rows):
         return rows[index if isinstance(index, np.ndarray) else to_host(index)]
     xp = namespace_of(rows)
@@ -171,38 +171,38 @@ def taken(rows: Array, index: Array) -> Array:
 
 
 def part(rows: Array, chunk: slice) -> Array:
-    """Return consecutive rows of an array with any number of axes."""
+    """Return a slice of the rows; the array may have any number of axes."""
     return rows[chunk, ...]
 
 
-LEAST_CHUNK, _MOST_ROWS = 256, 1024  # limits on the number of rows of a chunk
-_MOST_IN_PLACE = 8192  # rows, if the features are written to their final place
-# bytes of features: few enough for the cache, enough for efficient products
+LEAST_CHUNK, _MOST_ROWS = 256, 1024  # limits on the number of rows in a chunk
+_MOST_IN_PLACE = 8192  # the upper limit if features are written to the final output
+# number of bytes of features that fit into the cache but make products efficient
 _CHUNK_BYTES = 2**21
-# the same on a device, where starting a kernel takes as long as processing a MiB
+# the same for a device, where launching a kernel takes as long as processing 1 MiB
 _DEVICE_BYTES = 2**27
 
 
 def within_working_memory(n_bytes: int) -> int:
-    """Return a number of bytes, limited to scikit-learn's ``working_memory``."""
+    """Limit a number of bytes to the ``working_memory`` of scikit-learn."""
     return min(n_bytes, int(get_config()["working_memory"] * 2**20))
 
 
 def row_chunks(X: Any, width: int, *, in_place: bool = False) -> Iterator[slice]:
-    """Yield slices of rows, for a computation that needs ``width`` numbers per row.
+    """Yield slices of rows for a computation that needs ``width`` numbers per row.
 
-    For NumPy, a chunk has 256 to 1024 rows, so that its features remain in the cache,
-    or up to 8192 rows if the features are written to their final place.
+    For NumPy, a chunk has 256 to 1024 rows, so that its features remain in the cache.
+    It has up to 8192 rows if the features are written directly to the final output.
     """
     n_rows, d = X.shape
     if on_host(X):
-        # columns of sparse rows count less, because most of their entries are zero
+        # sparse rows need less memory per column, because most entries are zero
         width = max(width, d if isinstance(X, np.ndarray) else d // 32, 1)
         size = max(LEAST_CHUNK, _CHUNK_BYTES // (width * X.dtype.itemsize))
         size = min(size, _MOST_IN_PLACE if in_place else _MOST_ROWS)
     else:
         size = max(1, within_working_memory(_DEVICE_BYTES) // (8 * max(1, width)))
-    # gen_batches takes longer to validate its arguments than a row takes to be mapped
+    # not gen_batches: validating its arguments takes longer than mapping a single row
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
@@ -218,7 +218,7 @@ def joined(blocks: Sequence[Any], axis: int = 0) -> Any:
 
 
 def columns(array: Array, index: Array) -> Array:
-    """Return columns with given indices: (..., n, m) -> (..., n, n_index)."""
+    """Return the columns with given indices: (..., n, m) -> (..., n, n_index)."""
     if isinstance(array, np.ndarray):
         return array[..., index]
     xp = namespace_of(array)
@@ -228,7 +228,7 @@ def columns(array: Array, index: Array) -> Array:
 
 
 def cut(array: Array, size: int, axis: int = -2, fill: float = 0.0) -> Array:
-    """Split an axis into equal pieces along a new axis; the last one is padded."""
+    """Split an axis into pieces of equal size along a new axis; pad the last piece."""
     xp, before = namespace_of(array), array.shape[:axis]
     n, after = array.shape[axis], array.shape[axis:][1:]
     n_pieces = -(-n // size)
@@ -237,9 +237,9 @@ def cut(array: Array, size: int, axis: int = -2, fill: float = 0.0) -> Array:
             rest = constant((*before, n_pieces * size - n, *after), fill, array)
             array = xp.concat([array, rest], axis=axis)
         return xp.reshape(array, (*before, n_pieces, size, *after))
-    # The length is symbolic in a program that is compiled for all lengths, so there is
-    # no branch for lengths without a remainder. The compiler can prove that the number
-    # of pieces divides a product only if that number is not written as a sum.
+    # If a program is compiled for all lengths, n is symbolic, so the code cannot branch
+    # on whether there is a remainder. The compiler can only prove that the number of
+    # pieces divides the padded length if this number is not written as a sum.
     n_pieces = (n + 2 * size - 1) // size
     index = positions(n_pieces * size, array)
     array = xp.take(array, xp.clip(index, 0, n - 1), axis=axis)
@@ -249,12 +249,12 @@ def cut(array: Array, size: int, axis: int = -2, fill: float = 0.0) -> Array:
 
 
 def uncut(pieces: Array, n: int, axis: int = -2) -> Array:
-    """Undo ``cut``: join the pieces, and return the first n entries of the axis."""
+    """Undo ``cut``: join the pieces and return the first n entries along the axis."""
     xp, (n_pieces, size, *after) = namespace_of(pieces), pieces.shape[axis - 1 :]
     whole = xp.reshape(pieces, (*pieces.shape[: axis - 1], n_pieces * size, *after))
     if isinstance(n, int):
         return whole[(..., slice(n), *(slice(None) for _ in after))]
-    # a slice would need the length as a number
+    # a slice would require n to be an integer, but here it is symbolic
     return xp.take(whole, positions(n, whole), axis=axis)
 
 
@@ -262,7 +262,7 @@ _NO_VIEW = AttributeError, BufferError, RuntimeError, TypeError, ValueError
 
 
 def to_host(array: Array) -> Any:
-    """Copy an array to NumPy; meant for statistics, not for large arrays of rows."""
+    """Copy a small array, such as a statistic, to a NumPy array."""
     if isinstance(array, np.ndarray) or issparse(array):
         return array
     array = without_gradient(array)
@@ -276,12 +276,12 @@ def to_host(array: Array) -> Any:
         return np.asarray(array)
 
 
-# ------------------------------------------------------------------- rows of a user
+# -------------------------------------------------------------- validation of rows
 _ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 
 def is_foreign(X: Any) -> bool:
-    """Return whether results for X have to be arrays of a library other than NumPy."""
+    """Return whether the results for X must be arrays of a library other than NumPy."""
     if isinstance(X, (np.ndarray, np.generic)):
         return False
     return bool(get_config()["array_api_dispatch"]) and is_array_api_obj(X)
@@ -292,7 +292,7 @@ def host_view(X: Array) -> np.ndarray | None:
     if isinstance(X, np.ndarray):
         return X
     try:
-        # the device of this library that corresponds to the main memory
+        # the device that represents main memory in this library
         host = array_device(namespace_of(X).from_dlpack(np.empty(1, np.float32)))
         return np.from_dlpack(X) if array_device(X) == host else None
     except _NO_VIEW:
@@ -300,7 +300,7 @@ def host_view(X: Array) -> np.ndarray | None:
 
 
 def to_namespace_of(values: Any, rows: Any) -> Any:
-    """Return targets, weights or results in the library and on the device of rows."""
+    """Convert targets, weights or results to the library and device of the rows."""
     if values is None or rows is values:
         return values
     if not is_foreign(rows):
@@ -317,7 +317,7 @@ def to_namespace_of(values: Any, rows: Any) -> Any:
 
 
 def float_types(X: Array) -> list[Any]:
-    """Return the floating types of rows that are not converted, widest first."""
+    """Return the floating-point dtypes that rows may keep, widest first."""
     if on_host(X):
         return [np.float64, np.float32]
     xp: Namespace = namespace_of(X)
@@ -326,7 +326,7 @@ def float_types(X: Array) -> list[Any]:
 
 
 def type_name(rows: Any) -> str:
-    """Return the NumPy name of the floating type of validated rows."""
+    """Return the NumPy name of the floating-point dtype of validated rows."""
     if isinstance(rows.dtype, np.dtype):
         return str(np.dtype(rows.dtype).name)
     return "float32" if rows.dtype == namespace_of(rows).float32 else "float64"
@@ -343,8 +343,8 @@ def validate_rows(
 ) -> Any:
     """Return rows validated by scikit-learn, as NumPy arrays or on their device.
 
-    If ``y`` is among the targets, both are returned. An array in the main memory
-    becomes a NumPy array unless ``keep_library`` is set.
+    If ``targets`` contains ``y``, the rows and y are returned. An array in main memory
+    is converted to a NumPy array unless ``keep_library`` is True.
     """
     refuse_dates(X, "X")
     view = X
@@ -372,7 +372,7 @@ def validate_rows(
     return rows, column_or_1d(y, warn=True)
 
 
-# prefixes of type names
+# prefixes of the names of date and time dtypes, in lower case
 _NAMES_OF_DATES = "date", "time", "duration", "period"
 
 
@@ -412,8 +412,9 @@ def refuse_device(estimator: Any, rows: Any, instead: str) -> None:
 def refuse_not_finite(rows: Array, name: str) -> None:
     """Raise ValueError if a NumPy array contains numbers that are not finite.
 
-    For other libraries, reading the values could have to wait for the device. There the
-    output for a row with such a number is NaN (``nan_where_not_finite``).
+    Arrays of other libraries are not checked, because reading their values may have to
+    wait for the device. Instead, the output for such a row is NaN (see
+    ``nan_where_not_finite``).
     """
     if isinstance(rows, np.ndarray):
         assert_all_finite(rows, input_name=name)
@@ -422,20 +423,20 @@ def refuse_not_finite(rows: Array, name: str) -> None:
 def nan_where_not_finite(rows: Array) -> Array | None:
     """Return a column that is 0 for rows of finite numbers and NaN for other rows.
 
-    It is None for NumPy arrays, for which ``refuse_not_finite`` raises an error.
+    The result is None for NumPy arrays, which ``refuse_not_finite`` checks.
     """
     if isinstance(rows, np.ndarray):
         return None
-    # one pass over the rows, where all(isfinite) takes several
+    # this is one pass over the rows, whereas all(isfinite(rows)) takes several
     return namespace_of(rows).sum(rows * 0, axis=-1, keepdims=True)
 
 
 def plain_sparse(rows: Any) -> Any:
-    """Return CSR rows without duplicate entries, with 32-bit indices if they fit.
+    """Return CSR rows without duplicate entries, with 32-bit indices if possible.
 
-    Duplicates are summed, as squares of entries would otherwise be wrong, and some
-    loops of scikit-learn need 32-bit indices. The input is not changed; dense rows are
-    returned as they are.
+    Duplicates are summed, because the squares of separate entries would be wrong. Some
+    loops of scikit-learn need 32-bit indices. The input is not modified, and dense rows
+    are returned as they are.
     """
     if not issparse(rows):
         return rows
@@ -448,14 +449,14 @@ def plain_sparse(rows: Any) -> Any:
         return rows
     index = (part.astype(np.int32) for part in (rows.indices, rows.indptr))
     plain = type(rows)((rows.data, *index), shape=rows.shape)
-    # known here; checking it again would take as long as a sum
+    # set explicitly, because checking it would take as long as a pass over the entries
     plain.has_canonical_format = True
     return plain
 
 
 # --------------------------------------------------------------- the fit namespace
 def fit_namespace_of(X: Any) -> Array | None:
-    """Return an empty array of the library and device of the rows of ``fit``."""
+    """Return an empty array in the library and device of X, or None for NumPy."""
     if isinstance(X, np.ndarray) or not is_foreign(X):
         return None
     xp, device = namespace_of(X), array_device(X)
@@ -469,7 +470,7 @@ def check_fit_namespace(estimator: Any, X: Any, method: str) -> None:
 
 
 def to_fit_namespace(estimator: Any, values: np.ndarray) -> Array:
-    """Return an attribute in the library of the rows of ``fit``."""
+    """Convert a fitted attribute to the library and device of the rows of ``fit``."""
     fitted_on = estimator._fit_namespace
     if fitted_on is None or isinstance(fitted_on, np.ndarray):
         return values
@@ -477,7 +478,7 @@ def to_fit_namespace(estimator: Any, values: np.ndarray) -> Array:
 
 
 def convert_fit_namespace(estimator: Any, converter: Callable[[Any], Any]) -> Any:
-    """Return a copy for rows of another library (a hook of scikit-learn)."""
+    """Return a copy of an estimator for another library, as scikit-learn requires."""
     other, fitted_on = copy.copy(estimator), estimator._fit_namespace
     other._fit_namespace = converter(np.empty(0) if fitted_on is None else fitted_on)
     return other
@@ -491,7 +492,7 @@ def is_lazy(table: Any) -> bool:
 
 
 def refuse_lazy(estimator: Any, instead: str, *tables: Any) -> None:
-    """Raise TypeError for a Dask collection, which would be loaded as a whole."""
+    """Raise TypeError for a Dask collection, which might not fit into memory."""
     for table in tables:
         if hasattr(table, "__dask_graph__") and is_lazy(table):
             kind = f"{type(table).__module__.split('.')[0]} {type(table).__name__}"

@@ -1,6 +1,6 @@
 """The only module that imports private or version-dependent names of scikit-learn.
 
-It also contains names of Python that differ between versions.
+It also contains replacements for names that differ between versions of Python.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.parallel import _get_threadpool_controller
 from sklearn.utils.validation import _check_sample_weight
 
-# scikit-learn has no type annotations, so the types that users see are declared here
+# scikit-learn has no type annotations, so the types needed by users are declared here
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator, TransformerMixin
 
@@ -57,24 +57,25 @@ else:
     from sklearn.utils.metaestimators import available_if
 
     def validated(**constraints):
-        """Validate the arguments of a function, and not those of calls inside it."""
+        """Validate the arguments of a function, but not those of nested calls."""
         return validate_params(constraints, prefer_skip_nested_validation=True)
 
 
-RandomState: TypeAlias = int | np.random.RandomState | None  # of a parameter
+RandomState: TypeAlias = int | np.random.RandomState | None  # of ``random_state``
 
 _PAGES = "https://sklearn-crt.readthedocs.io/en/latest/generated/{page}.html"
 
 
 def _page_of(estimator: Any) -> dict[str, str]:
-    """Return the name of the reference page of an estimator."""
+    """Return the name of the API reference page of an estimator."""
     name = type(estimator).__name__
     is_top = name in sys.modules["sklearn_crt"].__all__
     return {"page": f"sklearn_crt.{name}" if is_top else f"sklearn_crt.samplers.{name}"}
 
 
-# The _doc_link_module, _doc_link_template and _doc_link_url_param_generator
-# of estimators: the "?" of their HTML representation links to their pages.
+# Values of the attributes _doc_link_module, _doc_link_template and
+# _doc_link_url_param_generator. With them, the "?" in the HTML representation of an
+# estimator links to its reference page.
 DOC_LINK: tuple[Any, Any, Any] = "sklearn_crt", _PAGES, _page_of
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
@@ -84,18 +85,18 @@ else:
     from contextlib import nullcontext
 
     def cached_property(function):
-        """Leave out the lock of Python 3.11, which all threads and forks wait for."""
+        """Cache a property without the lock that Python 3.11 shares between objects."""
         made = functools.cached_property(function)
         made.lock = nullcontext()
         return made
 
 
-try:  # public from scikit-learn 1.9
+try:  # public since scikit-learn 1.9
     from sklearn.callback import CallbackSupportMixin
 except ImportError:
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stand-in before scikit-learn had callbacks: nobody listens."""
+        """Substitute for versions of scikit-learn without callbacks; does nothing."""
 
         def _init_callback_context(self, **kwargs):
             return self
@@ -106,14 +107,14 @@ except ImportError:
         subcontext = call_on_fit_task_begin = call_on_fit_task_end = _nobody_listens
 
 
-try:  # from threadpoolctl 3.7 on, limits of OpenBLAS apply to one Python thread
+try:  # from threadpoolctl 3.7 on, only one Python thread may limit OpenBLAS at a time
     from threadpoolctl import OpenBLASController
 
     _clear_controlling_thread = OpenBLASController.clear_controlling_thread
 except (ImportError, AttributeError):
 
     def _clear_controlling_thread(force=False):
-        """Stand-in where any thread may set the number."""
+        """Substitute for older versions, in which any thread may set the limit."""
 
 
 try:  # vendored by scikit-learn since 1.7
@@ -122,7 +123,7 @@ try:  # vendored by scikit-learn since 1.7
 except ImportError:
 
     class _NumPyNamespace:
-        """NumPy under the names of the array API standard, also before NumPy 2."""
+        """NumPy with the function names of the array API, for NumPy 1 and 2."""
 
         _renamed = {"concat": "concatenate", "unique_values": "unique"}
 
@@ -142,7 +143,7 @@ except ImportError:
             return np.swapaxes(array, -1, -2)
 
     def array_namespace(*arrays: Any) -> Any:
-        """Stand-in before scikit-learn had other libraries: NumPy alone."""
+        """Substitute for versions of scikit-learn that only support NumPy."""
         for array in arrays:
             if not isinstance(array, (np.ndarray, np.generic)):
                 raise TypeError(
@@ -152,11 +153,11 @@ except ImportError:
         return _NumPyNamespace()
 
     def array_device(array: Any) -> Any:
-        """Stand-in: NumPy arrays have one device."""
+        """Substitute for versions that only support NumPy, which has one device."""
         return "cpu"
 
 
-try:  # from scikit-learn 1.9 on, estimators are checked with arrays of other libraries
+try:  # before scikit-learn 1.9, estimators do not support arrays of other libraries
     from sklearn.externals.array_api_compat import is_array_api_obj, is_writeable_array
     from sklearn.utils._array_api import (
         check_same_namespace,
@@ -169,24 +170,24 @@ except ImportError:
     ARRAY_API = False
 
     def is_array_api_obj(array: Any) -> bool:
-        """Stand-in: all arrays are made NumPy arrays, as scikit-learn does."""
+        """Substitute: without support, all arrays are converted to NumPy arrays."""
         return False
 
     def is_writeable_array(array: Any) -> bool:
-        """Stand-in: NumPy arrays are."""
+        """Substitute: all arrays are NumPy arrays, which are writeable."""
         return True
 
     def check_same_namespace(
         X: Any, estimator: Any, *, attribute: str, method: str
     ) -> None:
-        """Stand-in: there is one namespace."""
+        """Substitute: NumPy is the only namespace, so there is nothing to check."""
 
     def move_to(*arrays: Any, xp: Any, device: Any) -> Any:
-        """Stand-in: arrays are where they have to be."""
+        """Substitute: NumPy arrays do not have to be moved."""
         return arrays[0] if len(arrays) == 1 else arrays
 
     def supported_float_dtypes(xp: Any, device: Any = None) -> tuple[Any, ...]:
-        """Stand-in: those of NumPy."""
+        """Substitute: return the floating-point dtypes of NumPy."""
         return np.float64, np.float32
 
 
@@ -194,7 +195,10 @@ _INSIDE = (str(Path(__file__).parent), str(Path(sklearn.__file__).parent))
 
 
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the line of the user's code that called the package or scikit-learn."""
+    """Issue a warning for the line of user code that called this package.
+
+    The stack frames of this package and of scikit-learn are skipped.
+    """
     frame: FrameType | None = sys._getframe(1)
     level = 1
     while frame is not None and frame.f_code.co_filename.startswith(_INSIDE):

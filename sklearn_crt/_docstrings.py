@@ -12,11 +12,11 @@ _HEADER = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
 def complete_docstring(cls: type) -> None:
     """Add descriptions of parameters and attributes from the base classes.
 
-    The description in the class itself has priority over those in its base classes,
-    which are used in the method resolution order. The names of attributes end with an
-    underscore. Parameters are those of the constructor, in its order; a base class
-    without a constructor may describe them as attributes. A docstring without sections,
-    as most private classes have, is not changed.
+    A description in the class itself takes precedence over those in its base classes,
+    which are searched in the method resolution order. Names that end with an underscore
+    are attributes. Parameters are listed in the order of the constructor; a base class
+    without a constructor may describe them as attributes. Docstrings without sections,
+    which most private classes have, are not changed.
     """
     summary, sections = _sections(cls.__doc__)
     if not sections:
@@ -33,7 +33,7 @@ def complete_docstring(cls: type) -> None:
                     attributes.setdefault(name, text)
                 elif name in place and name not in told:
                     parameters.setdefault(name, text)
-    # a parameter that is not in the constructor comes last, and the checks report it
+    # parameters that are not in the constructor come last, and the tests report them
     names = sorted(
         parameters, key=lambda each: place.get(each.split(", ")[0], len(place))
     )
@@ -54,7 +54,7 @@ def _sections(doc: str | None) -> tuple[str, dict[str, str]]:
 
 
 def _entries(body: str) -> dict[str, str]:
-    """Return the descriptions of a section by the names that they describe."""
+    """Return the entries of a section as a dictionary from names to descriptions."""
     entries: dict[str, str] = {}
     name = ""
     for line in body.rstrip().splitlines():

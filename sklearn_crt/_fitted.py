@@ -1,10 +1,9 @@
 """The life cycle of estimators: ``fit``, ``partial_fit``, ``merge`` and ``freeze``.
 
 Everything that an estimator has learned is stored in one immutable value. Adding rows,
-merging another estimator and ``freeze`` create a new value, which replaces the old one
-by a single assignment. A prediction in another thread therefore uses either the state
-before or the state after, never a mixture, and a fit that fails leaves the estimator
-unchanged.
+merging another estimator and freezing create a new value, which replaces the old one in
+a single assignment. A prediction in another thread therefore uses either the old or the
+new value, never a mixture of both, and a fit that fails leaves the estimator unchanged.
 """
 
 from __future__ import annotations
@@ -46,50 +45,56 @@ def no_step() -> None:
 
 
 class Batch(NamedTuple):
-    """Validated rows with positive weights, with their targets and weights."""
+    """Validated rows with positive weights, together with their targets and weights."""
 
     X: Any  # (n_rows, n_features)
     y: Any  # (n_rows,) or (n_rows, n_outputs)
     weights: Any  # (n_rows,)
     n_given: int = 0  # number of rows, including those of weight 0 that were dropped
-    dropped: Any = ()  # (n_dropped,), positions of the dropped rows among all of them
-    class_weight: Any = None  # (n_classes,), factors that the weights include
+    dropped: Any = ()  # (n_dropped,), indices of the dropped rows among the given rows
+    class_weight: Any = None  # (n_classes,), class weights that ``weights`` includes
 
 
 class FittedValue(ABC):
-    """Everything that an estimator has learned; immutable.
+    """Everything that an estimator has learned, as an immutable object.
 
-    Parts that are computed only when a prediction needs them are cached properties.
-    Each is computed in full and then stored by a single assignment, so it does no harm
-    if two threads compute the same part at the same time. Cached parts are not pickled.
+    Parts that are only needed by some predictions are cached properties. Each part is
+    completed before it is stored in a single assignment, so two threads may safely
+    compute the same part at the same time. Cached parts are not pickled.
     """
 
-    # True once everything that only further rows need has been discarded
+    # True after data that is only needed for adding rows has been discarded
     is_frozen = False
-    owner: ClassVar[str] = "estimator"  # what error messages call the estimator
+    owner: ClassVar[str] = "estimator"  # how error messages refer to the estimator
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields, without cached parts that can be computed again."""
+        """Return the fields, without cached parts, which can be recomputed."""
         return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
 
     @abstractmethod
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
-        """Return the value after further rows."""
+        """Return the value after a batch of rows has been added."""
 
     @abstractmethod
     def __add__(self, other: Self) -> Self:
-        """Return the value for the rows of both, or raise ValueError if they differ."""
+        """Return the value for the rows of both.
+
+        ValueError is raised if the values belong to different models.
+        """
 
     @abstractmethod
     def frozen(self, step: Step = no_step) -> Self:
-        """Return a value with the same predictions, which accepts no further rows."""
+        """Return a value with the same predictions that accepts no more rows."""
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
-        """Return the value that ``fit`` computes from all the rows; self is empty."""
+        """Return the value that ``fit`` computes from a batch of all rows.
+
+        This method is called on a value without rows.
+        """
         return self.plus(batch, step)
 
     def check_can_grow(self, method: str) -> None:
-        """Raise ValueError if the value accepts no further rows."""
+        """Raise ValueError if the value is frozen and accepts no more rows."""
         if self.is_frozen:
             raise ValueError(
                 f"{method} would change this {self.owner}, which is frozen: freeze() "
@@ -99,10 +104,10 @@ class FittedValue(ABC):
 
 
 def computed_once(value: Any, name: Any, compute: Callable[[], T]) -> T:
-    """Return the cached result with this name, or compute it and cache it.
+    """Return the cached result with this name; compute and cache it if necessary.
 
-    The result is cached for as long as the value exists, so it must depend on the value
-    and the name only.
+    The result is cached for as long as the value exists, so it must depend only on the
+    value and on the name.
     """
     found = vars(value).get(name)
     if found is None:
@@ -111,11 +116,11 @@ def computed_once(value: Any, name: Any, compute: Callable[[], T]) -> T:
 
 
 class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
-    """An estimator or a sampler with one fitted value.
+    """Base class of estimators and samplers that store one fitted value.
 
-    A subclass validates rows in ``_read`` and creates an empty value from its
+    A subclass validates rows in ``_read``, and creates an empty value from its
     parameters in ``_empty_value``. It defines the public methods ``fit`` and
-    ``partial_fit``, with their own docstrings and signatures, which call ``_fit_value``
+    ``partial_fit`` with docstrings and signatures; these methods call ``_fit_value``
     and ``_extend_value``.
 
     Attributes
@@ -127,12 +132,12 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     """
 
     _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
-    _value: Any  # a FittedValue; the attribute does not exist before the first fit
+    _value: Any  # a FittedValue; this attribute does not exist before the first fit
     _fit_namespace: Any = None  # library and device of the rows of fit, None for NumPy
-    _fit_params: Any  # parameters of the fit, see ``_note_params``
+    _fit_params: Any  # the parameters used in ``fit``, see ``_note_params``
     # whether arrays of libraries other than NumPy are accepted
     _takes_other_arrays = False
-    _unit_of_work = "rows"  # name of a subtask of ``fit`` in callbacks
+    _unit_of_work = "rows"  # name of the subtasks of ``fit`` in callbacks
     __sklearn_array_api_convert__ = convert_fit_namespace
     __getstate__, __setstate__, __copy__ = get_state, set_state, copied
 
@@ -144,37 +149,38 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     # -------------------------------------------------------------------- hooks
     @abstractmethod
     def _read(self, X: Any, *rest: Any, first: bool, final: bool) -> Batch:
-        """Return validated rows; record columns and labels if they are the ``first``.
+        """Return a batch of validated rows.
 
-        ``final`` is True if no further batches will follow, as in ``fit``.
+        If it is the ``first`` batch, the columns and labels are recorded. ``final`` is
+        True if no more batches will follow, as in ``fit``.
         """
 
     @abstractmethod
     def _empty_value(self, batch: Batch) -> Any:
-        """Return a value without rows, for the parameters and columns like these."""
+        """Return a value without rows, given the parameters and a batch."""
 
     def _batch_of_rows(self, X: Any, y: Any, weights: Any) -> Any:
-        """Return a batch of validated rows for a sampler, most of which need no y."""
+        """Return a batch of validated rows for a sampler; most samplers ignore y."""
         return Batch(X, y, weights)
 
     def _check_same_model(self, other: Any) -> None:
         """Raise ValueError if the parameters or labels of another model differ."""
 
     def _warn_after_fit(self, batch: Batch) -> None:
-        """Warn if the fitted model is unreliable for the rows it was fitted on."""
+        """Warn if the fitted model is unreliable, given the rows it was fitted on."""
         self._warn_of_sums()
 
     def _warn_of_sums(self) -> None:
-        """Warn if the fitted value alone shows that the model is unreliable."""
+        """Warn if the model is unreliable, as far as the fitted value alone shows."""
 
     # ------------------------------------------------------------------ fitting
     def _become(self, model: Self) -> Self:
-        """Take over the state of a fitted copy by a single assignment."""
+        """Take over the state of a fitted copy in a single assignment."""
         self.__dict__ = model.__dict__
         return self
 
     def _fit_value(self, X: Any, *rest: Any) -> Self:
-        """Fit to these rows only; the other arguments are passed to ``_read``."""
+        """Fit to these rows only; ``rest`` contains further arguments of ``_read``."""
         context = self._init_callback_context(max_subtasks=None)
         y = rest[0] if rest else None
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
@@ -195,7 +201,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         return self
 
     def _extend_value(self, X: Any, *rest: Any) -> Self:
-        """Add rows to the earlier ones; the other arguments are passed to ``_read``."""
+        """Add rows to the model; ``rest`` contains further arguments of ``_read``."""
         model = copied(self)
         first = not model.__sklearn_is_fitted__()
         if first:
@@ -211,9 +217,9 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     def _note_params(self) -> None:
         """Record the parameters, with copies of nested estimators, which may change.
 
-        The parameters of nested estimators themselves are included under names such as
-        ``kernel__sigma``. All other values are recorded as they are, so that two random
-        states count as the same only if they are one object.
+        The parameters of nested estimators are also recorded, under names such as
+        ``kernel__sigma``. All other values are recorded without a copy, so that two
+        random states are considered equal only if they are the same object.
         """
         self._fit_params = {
             name: clone(value, safe=False)
@@ -225,7 +231,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     def _check_same_params(self) -> None:
         """Raise ValueError if a parameter has been changed since the fit."""
         before, now = self._fit_params, self.get_params()
-        for name in sorted(now):  # an estimator comes before its own parameters
+        for name in sorted(now):  # a nested estimator comes before its parameters
             old, new = before.get(name), now[name]
             if name.rpartition("__")[2] == "n_jobs" or _is_same_param(old, new):
                 continue
@@ -251,9 +257,9 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     def merge(self, other: Self) -> Self:
         """Add the training rows of another fitted estimator.
 
-        This combines models that were fitted to different parts of the data, for
-        instance in different processes. The result is the model of all rows, up to
-        rounding, whatever the order.
+        Use this method to combine models that were fitted to different parts of the
+        data, for instance in different processes. Up to rounding, the merged model is
+        the same as a model fitted to all rows, whatever the order of the parts.
 
         Parameters
         ----------
@@ -263,17 +269,17 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         self : object
-            This estimator, now fitted to the rows of both.
+            This estimator, now fitted to the training rows of both estimators.
 
         Raises
         ------
         ValueError
-            If the types, parameters, columns or labels of the two differ, if a sampler
-            or learned metric is frozen, or if the two models use feature maps that were
-            fitted on different data. In the last case fit one sampler first, and pass
-            ``FrozenEstimator(sampler)`` to both estimators; or use a sampler that does
-            not depend on the data (a number for ``sigma``, ``center=False`` and an
-            integer ``random_state``).
+            If the two estimators differ in type, parameters, columns or labels, if a
+            sampler or learned metric is frozen, or if the two models use feature maps
+            that were fitted on different data. In the last case, fit one sampler first
+            and pass ``FrozenEstimator(sampler)`` to both estimators, or use a sampler
+            that does not depend on the data (with a number for ``sigma``,
+            ``center=False`` and an integer ``random_state``).
         """
         check_is_fitted(self)
         if type(other) is not type(self):
@@ -289,19 +295,19 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         return self
 
     def freeze(self) -> Self:
-        """Discard what only further fitting needs.
+        """Discard all data that is only needed for adding more rows.
 
-        Predictions and features stay the same, while the memory and the pickles of the
-        model become much smaller. Until this method is called, an estimator keeps
-        statistics of the training rows and, as long as they have no more than about 4
-        million entries, the rows themselves, because its feature map, ``sigma`` or
-        metric would change if further rows arrived. Call it after the last batch,
-        before you store or send the model.
+        Predictions and features stay the same, but the model needs much less memory and
+        its pickle is much smaller. Call this method after the last batch, before you
+        store or send the model. Until then, an estimator keeps statistics of the
+        training rows and, as long as they have no more than about 4 million entries,
+        the rows themselves. It needs them because more rows may change its feature map,
+        ``sigma`` or metric.
 
-        Some models keep rows nevertheless. Exact kernels need all training rows for
-        their predictions. ``Prototypes`` and ``CentersRBFSampler`` keep means of rows,
-        and some of these are the mean of a single row. A ``FrozenEstimator`` is used as
-        it is, so freeze a sampler before you wrap it.
+        Some frozen models still contain training rows. Exact kernels need all of them
+        for predictions. ``Prototypes`` and ``CentersRBFSampler`` keep means of rows,
+        some of which may be the mean of a single row. A ``FrozenEstimator`` is not
+        changed, so freeze a sampler before you wrap it.
 
         Returns
         -------
@@ -318,7 +324,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         return "_value" in vars(self)
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: sparse input; float32 and float64 preserved."""
+        """Return the tags, which declare sparse input and the preserved dtypes."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.array_api_support = self._takes_other_arrays
@@ -329,7 +335,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     if not TYPE_CHECKING:  # a type checker would accept every attribute
 
         def __getattr__(self, name):
-            """Raise the error of an attribute that cannot be read."""
+            """Raise the appropriate error for an attribute that does not exist."""
             fitted_later = name.endswith("_") and hasattr(type(self), name)
             if fitted_later and not self.__sklearn_is_fitted__():
                 raise NotFittedError(
@@ -347,14 +353,14 @@ def value_of(estimator: Any) -> Any:
 
 
 def columns_of(estimator: Any) -> dict[str, Any]:
-    """Return the attributes that describe the rows, such as ``n_features_in_``."""
+    """Return the attributes recorded in ``fit``, such as ``n_features_in_``."""
     params = estimator.get_params(deep=False)
     noted = {name for name in vars(estimator) if name not in params}
     return {name: vars(estimator)[name] for name in noted - {"_value"}}
 
 
 def _is_same_param(old: Any, new: Any) -> bool:
-    """Return whether a parameter is unchanged, apart from nested parameters."""
+    """Return whether a parameter is unchanged; nested parameters are not compared."""
     if hasattr(new, "get_params") and not isinstance(new, type):
         return type(old) is type(new)
     return same(old, new)
@@ -368,14 +374,14 @@ def with_value(estimator: Any, value: Any, noted: dict[str, Any] | None = None) 
 
 
 def without_value(estimator: Any) -> Any:
-    """Return a copy of an estimator that is not fitted."""
+    """Return an unfitted copy of an estimator."""
     model = copied(estimator)
     vars(model).pop("_value", None)
     return model
 
 
 def with_rows(estimator: Any, X: Any, y: Any, weights: Any) -> Any:
-    """Return a copy of a sampler to which validated rows are added."""
+    """Return a copy of a sampler that is also fitted to further validated rows."""
     batch = estimator._batch_of_rows(X, y, weights)
     value, noted = vars(estimator).get("_value"), None
     if value is None:
@@ -394,7 +400,7 @@ def frozen_copy(estimator: Any) -> Any:
 
 
 def finished(estimator: Any, value: Any, noted: dict[str, Any]) -> Any:
-    """Return a copy with a value computed elsewhere, and warn as ``fit`` does."""
+    """Return a copy with a value that was computed elsewhere; warn as ``fit`` does."""
     model = with_value(estimator, value, noted)
     model._warn_of_sums()
     return model
@@ -406,7 +412,7 @@ def check_params(estimator: Any) -> None:
 
 
 def read_rows(estimator: Any, X: Any, *rest: Any) -> tuple[Any, Any]:
-    """Return an unfitted copy that has recorded the columns, and the validated rows."""
+    """Validate rows; return an unfitted copy with their columns, and the rows."""
     model = without_value(estimator)
     model._note_params()
     return model, model._read(X, *rest, first=True, final=False)
@@ -415,15 +421,16 @@ def read_rows(estimator: Any, X: Any, *rest: Any) -> tuple[Any, Any]:
 def empty_value(estimator: Any, batch: Any = None) -> Any:
     """Return a value without rows for the parameters of an estimator.
 
-    Estimators other than samplers must have validated a batch before.
+    Unless it is a sampler, the estimator must already have validated a batch.
     """
     return estimator._empty_value(batch)
 
 
 def transformer_of(estimator: Any) -> Any:
-    """Return the transformer that computes the features, or None if rows are features.
+    """Return the transformer that computes the features of an estimator.
 
-    This raises TypeError for an estimator that keeps rows instead of sums of features.
+    It is None if the rows are used as features. TypeError is raised for an estimator
+    that keeps training rows instead of sums of features.
     """
     if estimator._keeps_rows:
         raise TypeError(
@@ -462,7 +469,7 @@ def check_same_params(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
 
 
 def check_names(estimator: Any, sampler: Any) -> None:
-    """Raise ValueError if the column names differ from those seen by a sampler."""
+    """Raise ValueError if column names differ from those of a fitted sampler."""
     names = _names_of_columns(estimator, sampler)
     if names and not np.array_equal(names[0], names[1]):
         raise ValueError(

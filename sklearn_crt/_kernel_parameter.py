@@ -1,4 +1,4 @@
-"""The parameters ``kernel`` and ``sigma``, which all estimators interpret alike."""
+"""The ``kernel`` and ``sigma`` parameters, with the same meaning for all estimators."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ KERNEL_CONSTRAINTS: list[Any] = [
 
 
 def is_auto(parameter: Any) -> bool:
-    """Return whether the value of a parameter is to be selected by ``fit``."""
+    """Return whether ``fit`` selects the value of a parameter, because it is "auto"."""
     return isinstance(parameter, str) and parameter == "auto"
 
 
 def is_row_kernel(kernel: Any) -> bool:
-    """Return whether a kernel is evaluated between pairs of rows."""
+    """Return whether a kernel is a function of two rows, rather than a feature map."""
     if isinstance(kernel, str):
         return kernel != "linear"
     return isinstance(kernel, RadialKernel) or (
@@ -52,9 +52,9 @@ def is_row_kernel(kernel: Any) -> bool:
 
 
 def row_kernel(kernel: Any) -> RowKernel:
-    """Return the kernel between pairs of rows, which shares no state with the caller's.
+    """Return a kernel of two rows as an independent copy.
 
-    A name denotes the kernel with default parameters. Functions are not copied.
+    A name stands for the kernel with default parameters. Functions are not copied.
     """
     if isinstance(kernel, str):
         return KERNELS[kernel]()
@@ -64,10 +64,10 @@ def row_kernel(kernel: Any) -> RowKernel:
 
 
 def resolve_sampler(sampler: Any, sigma: Any, owner: str) -> tuple[Any, bool]:
-    """Return a transformer with the ``sigma`` that an estimator prescribes for it.
+    """Return a sampler with the ``sigma`` of the estimator that uses it.
 
-    The second result is True if ``sigma`` is still to be selected: if it is ``"auto"``,
-    and the user has not set ``sigma`` of the sampler.
+    The second result is True if ``fit`` has to select ``sigma``, that is, if ``sigma``
+    of the estimator is ``"auto"`` and ``sigma`` of the sampler has its default value.
     """
     own = getattr(sampler, "sigma", None) if isinstance(sampler, LifeCycle) else None
     is_default = isinstance(own, str) and own == "scale"

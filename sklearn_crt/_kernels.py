@@ -1,8 +1,8 @@
-"""The innermost computations for all array libraries, in place for NumPy.
+"""Elementary computations for all array libraries, done in place for NumPy.
 
-Each function states one formula. ``out`` and ``buffer`` are NumPy memory that may be
-overwritten; they are ignored for other libraries. Arrays may have leading axes, such as
-the heads of attention.
+Each function computes one formula. ``out``, and the arrays that the function ``buffer``
+returns, are NumPy memory that may be overwritten. Both arguments are ignored for other
+libraries. Arrays may have leading axes, such as an axis for the heads of attention.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from ._array import (
 from ._sincos import Buffer, has_fast_tangent
 from ._workers import Workspace
 
-_PAIRS = 4096  # pairs of rows whose differences are computed at a time
-_ROWS = 2**16  # rows whose classes are encoded at a time
-_PAIR_ROWS = 2**6  # queries whose differences from all keys are computed at a time
+_PAIRS = 4096  # number of pairs of rows whose differences are computed at a time
+_ROWS = 2**16  # number of rows whose classes are encoded at a time
+_PAIR_ROWS = 2**6  # number of queries that are subtracted from all keys at a time
 
 
 # ------------------------------------------------------------------------- features
 def exp_features(
     mantissa: Array | None, exponent: Array | None, out: np.ndarray | None = None
 ) -> Array:
-    """Return mantissa * exp(exponent), where None means 1 and 0.
+    """Return mantissa * exp(exponent), and overwrite the exponent.
 
-    The exponent is overwritten.
+    A mantissa of None means 1, and an exponent of None means 0.
     """
     like = mantissa if exponent is None else exponent
     if not isinstance(like, np.ndarray):
@@ -53,11 +53,11 @@ def exp_features(
         if mantissa is None:
             return features
         lost = mantissa == 0
-        # gradients with respect to the other factors are needed
+        # keep the finite products, whose gradients are needed
         if exponent.shape[-1] == 1:
             lost = lost & xp.isinf(features)
         features = mantissa * features
-        # zero times infinity is zero
+        # define zero times infinity as zero
         return xp.where(lost, xp.zeros_like(features), features)
     if exponent is None:
         if out is None or mantissa is out:
@@ -68,7 +68,7 @@ def exp_features(
         return np.exp(exponent, out=out)
     scale = np.exp(exponent, out=exponent)
     if scale.shape[-1] == 1 and math.isinf(scale.max(initial=0)):
-        # zero times infinity is zero here, as one scale belongs to a whole row
+        # define zero times infinity as zero, because all columns share one scale
         mantissa = np.broadcast_to(mantissa, (*scale.shape[:-1], mantissa.shape[-1]))
         scale = np.where(mantissa == 0, 1, scale)
     return np.multiply(mantissa, scale, out=out)
@@ -96,7 +96,7 @@ def affine(
     out: np.ndarray | None = None,
     buffer: Buffer | None = None,
 ) -> Array:
-    """Return scale * w.x + offset + row_term of rows by a single matrix product."""
+    """Return scale * w.x + offset + row_term for all rows x by one matrix product."""
     # rows (..., n, d), stacked (..., d + 2, m), row_term (..., n, 1) -> (..., n, m)
     if not isinstance(rows, np.ndarray):
         xp = namespace_of(rows)
@@ -108,13 +108,13 @@ def affine(
 def with_terms(
     rows: np.ndarray, row_term: np.ndarray, buffer: Buffer | None = None
 ) -> np.ndarray:
-    """Return (x, 1, row_term) for each row x, the left side of ``affine``."""
+    """Return (x, 1, row_term) for each row x, the left factor in ``affine``."""
     *leading, d = rows.shape
     shape = (*leading, d + 2)
     whole = np.empty(shape, rows.dtype) if buffer is None else buffer("stacked", shape)
     whole[..., :d] = rows
     whole[..., d] = 1
-    # products with minus infinity would be NaN, and squares may overflow in float32
+    # clip row terms, which may be infinite in float32, because 0 * inf would be NaN
     least = np.finfo(row_term.dtype).min / 4
     np.maximum(row_term, least, out=whole[..., d + 1 :])
     return whole
@@ -122,18 +122,19 @@ def with_terms(
 
 @cache
 def fast_exponential() -> tuple[np.ufunc, float]:
-    """Return the fastest exponential of NumPy, and the factor of its argument.
+    """Return the fastest exponential function of NumPy, and a factor for its argument.
 
-    Where NumPy computes powers of two by vector instructions, they take less time than
-    exponentials, a third less in float32.
+    On machines where NumPy computes powers of two with vector instructions, they take
+    a third less time than exponentials in float32.
     """
     return (np.exp2, 1 / math.log(2)) if has_fast_tangent() else (np.exp, 1.0)
 
 
 def exp_products(left: np.ndarray, right: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Write exponentials of left @ right.T, which include the factor of the argument.
+    """Write exponentials of left @ right.T to ``out``.
 
-    Those below the normal range of float32 are replaced by its lower end, since
+    The products must include the factor of ``fast_exponential``. In float32, results
+    that would be subnormal are replaced by the smallest normal number, because
     computations with subnormal numbers are slow.
     """
     # left (n, d), right (m, d) -> (n, m)
@@ -149,10 +150,10 @@ def exp_products(left: np.ndarray, right: np.ndarray, out: np.ndarray) -> np.nda
 def with_opposites(
     plus: Array, even: tuple[Array, Array], n_pairs: int, out: np.ndarray | None = None
 ) -> Array:
-    """Return the exponents of w and of -w for pairs, then those of single frequencies.
+    """Return the exponents for w and for -w of pairs, then those of single frequencies.
 
-    The exponent of -w is twice the part that is even in w (row term plus offset) minus
-    the exponent of w. For NumPy, ``plus`` is in the first columns of ``out``.
+    The exponent for -w is twice the part that is even in w (row term plus offset) minus
+    the exponent for w. For NumPy, ``plus`` occupies the first columns of ``out``.
     """
     # plus (..., n, m), even (..., n, 1) and (..., 1, m) -> (..., n, m + n_pairs)
     row_term, offsets = even
@@ -169,7 +170,7 @@ def with_opposites(
 
 
 def log_magnitudes(x: Array, log_scale: float, of_zero: float) -> Array:
-    """Return log|x| - log_scale, and a finite number for x = 0."""
+    """Return log|x| - log_scale, or the finite number ``of_zero`` where x = 0."""
     if isinstance(x, np.ndarray):
         magnitudes = np.abs(x)
         with np.errstate(divide="ignore"):
@@ -184,13 +185,13 @@ def log_magnitudes(x: Array, log_scale: float, of_zero: float) -> Array:
 
 # ---------------------------------------------------------------------------- signs
 def flip_odd(values: Array, counts: Array) -> Array:
-    """Return values with the opposite sign if a count is odd; both are overwritten."""
+    """Change the sign of values whose count is odd; both arrays are overwritten."""
     if not isinstance(values, np.ndarray):
         xp = namespace_of(values)
         return values * (1 - 2 * (counts - 2 * xp.floor(0.5 * counts)))
     word, shift = np.dtype(f"u{values.itemsize}"), 8 * values.itemsize - 1
     if counts.dtype.kind == "f":
-        # above this number, the last bit of the fraction is the parity
+        # once this number is added, the last bit of the fraction is the parity
         counts += 2.0 ** (np.finfo(counts.dtype).nmant)
         masks = np.left_shift(counts.view(word), shift, out=counts.view(word))
     else:
@@ -201,25 +202,28 @@ def flip_odd(values: Array, counts: Array) -> Array:
 
 
 # ----------------------------------------------------------------- sums in log space
-_LEAST_LOG = {4: -1e37, 8: -1e300}  # represents log(0), so that differences are finite
-# approximately the log of the smallest normal number in single precision
+_LEAST_LOG = {4: -1e37, 8: -1e300}  # finite substitute for log(0), by item size
+# approximately the log of the smallest normal number in float32
 _LEAST_NORMAL = -87.0
 
 
 def itemsize(array: Array) -> int:
-    """Return the number of bytes of an entry, 4 or 8."""
+    """Return the number of bytes per entry: 4 or 8."""
     if isinstance(array, np.ndarray):
         return array.itemsize
     return 8 if "float64" in str(array.dtype) else 4
 
 
 def least_log(array: Array) -> float:
-    """Return the number that represents log(0), so that differences are finite."""
+    """Return the finite number that represents log(0), so that no difference is NaN."""
     return _LEAST_LOG[itemsize(array)]
 
 
 def largest_log(logs: Array, axis: int) -> Array:
-    """Return maxima along an axis without gradients; finite even if all are log(0)."""
+    """Return the finite maximum along an axis, even if all logs are minus infinity.
+
+    No gradients flow through the maximum.
+    """
     if isinstance(logs, np.ndarray):
         peak = logs.max(axis=axis, keepdims=True)
         return np.maximum(peak, _LEAST_LOG[logs.itemsize], out=peak)
@@ -229,13 +233,13 @@ def largest_log(logs: Array, axis: int) -> Array:
 
 
 class LogSum(NamedTuple):
-    """Sums of weights times targets, divided by exp(log_scale) in each row."""
+    """Weighted sums of targets, each row of which is divided by exp(log_scale)."""
 
     values: Array  # (..., r, k)
     log_scale: Array  # (..., r, 1)
 
     def plus(self, other: LogSum) -> LogSum:
-        """Return the sums over both."""
+        """Return the sums over the terms of both."""
         xp = namespace_of(self.values)
         log_scale = xp.maximum(self.log_scale, other.log_scale)
         mine, theirs = (
@@ -251,12 +255,12 @@ def weights_from_logs(
     overwrite: bool = False,
     normal: bool = False,
 ) -> tuple[Array, Array]:
-    """Return mantissa * exp(logs - maximum of each row), and the maximum.
+    """Return mantissa * exp(logs - maximum of each row), and the maxima.
 
     If ``overwrite`` is True, the result is written to the memory of one of the inputs.
-    If ``normal`` is True, weights below the normal range of float32 are replaced by its
-    lower end, except in rows without weight, because computations with subnormal
-    numbers are slow.
+    If ``normal`` is True, float32 weights that would be subnormal are replaced by the
+    smallest normal number, because computations with subnormal numbers are slow. Rows
+    in which all weights are zero are not changed.
     """
     # logs (..., r, s) -> (..., r, s), (..., r, 1)
     log_scale = largest_log(logs, -1)
@@ -285,7 +289,7 @@ def log_sum(
 ) -> LogSum:
     """Return sum_s mantissa exp(logs) targets, without overflow or underflow.
 
-    Products are computed in the floating type of the targets.
+    Products are computed in the floating-point dtype of the targets.
     """
     # logs, mantissa (..., r, s), targets (..., s, k)
     options = {"overwrite": overwrite, "normal": normal}
@@ -296,7 +300,7 @@ def log_sum(
 def in_type(
     values: Array, dtype: DTypeLike, workspace: Workspace | None = None
 ) -> Array:
-    """Convert values to another type; for NumPy in the memory of a workspace."""
+    """Convert values to another dtype; for NumPy, use the memory of the workspace."""
     if values.dtype == dtype:
         return values
     if workspace is None or not isinstance(values, np.ndarray):
@@ -314,12 +318,12 @@ def sq_distances(
     norms: tuple[Array, Array] | None = None,
     difference: Callable[[Any, Any], np.ndarray] | None = None,
 ) -> Array:
-    """Return |x - y|^2 of all pairs, from their products and squared norms.
+    """Return |x - y|^2 for all pairs of rows, from their products and squared norms.
 
-    For close pairs they are computed from the differences of the rows, because ``|x|^2
-    + |y|^2 - 2 x.y`` would lose half of the digits. For NumPy the products are
-    overwritten, and ``difference`` returns the squared norms of the differences between
-    pairs of rows, which may be sparse.
+    For close pairs, the squared distance is computed from the difference of the rows,
+    because ``|x|^2 + |y|^2 - 2 x.y`` would lose half of the digits. For NumPy, the
+    products are overwritten. ``difference`` is a function that returns the squared
+    norms of the differences between rows, and is needed if the rows are sparse.
     """
     # rows (n, d), keys (m, d) -> (n, m)
     own, other = (sq_norms(rows), sq_norms(keys)) if norms is None else norms
@@ -334,7 +338,7 @@ def sq_distances(
     squares = own + transposed(other) - 2 * products
     share = math.sqrt(float(xp.finfo(rows.dtype).eps))
     close = xp.any(squares < share * (own + xp.max(other)), axis=1)
-    mend = np.flatnonzero(to_host(close))  # rows that belong to a close pair
+    mend = np.flatnonzero(to_host(close))  # indices of rows close to a key
     if mend.size == 0:
         return squares
     blocks = []
@@ -369,7 +373,7 @@ def _mend_pairs(squares, rows, keys, own, other, difference):
 
 
 def one_hot_weights(codes: Array, weights: Array, n_classes: int, dtype: Any) -> Array:
-    """Return an array with the weight of each row in the column of its class."""
+    """Return an array that has the weight of each row in the column of its class."""
     if isinstance(codes, np.ndarray):
         targets = np.zeros((codes.size, n_classes), dtype=dtype)
         targets[np.arange(codes.size), codes] = weights
@@ -381,7 +385,7 @@ def one_hot_weights(codes: Array, weights: Array, n_classes: int, dtype: Any) ->
 
 
 def class_sums(codes: Array, weights: Array, n_classes: int) -> np.ndarray:
-    """Return the sums of the weights of each class as a NumPy array."""
+    """Return the total weight of each class as a NumPy array."""
     if isinstance(codes, np.ndarray):
         return np.bincount(codes, weights, minlength=n_classes)
     wide, total = float_types(weights)[0], np.zeros(n_classes)

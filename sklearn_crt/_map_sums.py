@@ -1,8 +1,9 @@
 """Statistics of features that kernel averages and ridge regression accumulate.
 
 Accumulated sums are valid only for the feature map that computed the features, and the
-map of a sampler may depend on all rows. The first rows are therefore kept until the map
-is fixed, so that batches in any order give the same result.
+map of a sampler may depend on all training rows. The first rows are therefore kept
+until the map is fixed. As long as they are kept, the order of the batches does not
+matter.
 """
 
 from __future__ import annotations
@@ -37,22 +38,22 @@ from .maps import FeatureMap
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MapSums(FittedValue):
-    """A feature map, and the accumulated sums of its features once it is fixed.
+    """A feature map, and the accumulated sums of its features once the map is fixed.
 
-    Until the map is fixed, the rows are kept instead. ``sampler`` computes the
-    features: it is a fitted sampler or transformer, an unfitted one if there are no
-    rows yet, or None if the rows are used as features.
+    Until the map is fixed, the rows themselves are kept. The features are computed by
+    ``sampler``. It is a sampler or transformer that is fitted as soon as there are
+    rows, or None if the rows are used as features.
     """
 
     sampler: Any
     is_fixed: bool
-    kept: tuple[Batch, ...] = ()  # rows to be summed once the map is fixed
-    known_total: Any = None  # the value with the sums of the kept rows, if computed
+    kept: tuple[Batch, ...] = ()  # rows whose features are summed once the map is fixed
+    known_total: Any = None  # the value that includes the sums of kept rows, if known
     is_frozen: bool = False
 
     @staticmethod
     def start(sampler: Any) -> dict[str, Any]:
-        """Return the fields of a value without rows, for the estimator's sampler."""
+        """Return the fields of a value without rows, for a sampler or transformer."""
         is_fixed = sampler is None or isinstance(sampler, FrozenEstimator)
         return {
             "sampler": sampler if is_fixed else clone(sampler),
@@ -62,11 +63,11 @@ class MapSums(FittedValue):
     # ------------------------------------------------------------------- hooks
     @abstractmethod
     def _with_sums_of(self, batches: tuple[Batch, ...], step: Step = no_step) -> Self:
-        """Return the value with the features of further rows added to its sums."""
+        """Return the value after adding the features of batches to its sums."""
 
     @abstractmethod
     def _with_sums_from(self, other: Self) -> Self:
-        """Return the value with the sums of another value with the same map added."""
+        """Return the value after adding the sums of another value with the same map."""
 
     # -------------------------------------------------------------- life cycle
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
@@ -79,23 +80,23 @@ class MapSums(FittedValue):
         return value.fixed(step) if is_fixed or n_entries > KEPT_ENTRIES else value
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
-        """Return the value for all rows, whose sums are stored next to kept rows."""
+        """Return the value for all rows; store their sums even if the rows are kept."""
         value = self.plus(batch, step)
         return replace(value, known_total=value.summed(step)) if value.kept else value
 
     def fixed(self, step: Step = no_step) -> Self:
-        """Return the value with a fixed map, which keeps no rows."""
+        """Return the value with a fixed map and without kept rows."""
         total = self.summed(step)
         sampler = total.sampler
         if isinstance(total.source, FeatureMap) and isinstance(sampler, LifeCycle):
-            sampler = frozen_copy(sampler)  # a FrozenEstimator is left as it is
+            sampler = frozen_copy(sampler)  # a FrozenEstimator is not a LifeCycle
         return replace(total, sampler=sampler, is_fixed=True)
 
     def frozen(self, step: Step = no_step) -> Self:
         return replace(self.fixed(step), is_frozen=True)
 
     def summed(self, step: Step = no_step) -> Self:
-        """Return the value with the features of the kept rows added to its sums."""
+        """Return the value after adding the features of kept rows to its sums."""
         if not self.kept:
             return self
         known = self.known_total or vars(self).get("total")
@@ -107,14 +108,14 @@ class MapSums(FittedValue):
 
     @cached_property
     def total(self) -> Self:
-        """The value whose sums include all rows, as predictions need it."""
-        return self.known_total or self.summed()  # itself if no rows are kept
+        """The value whose sums include all rows, as needed for predictions."""
+        return self.known_total or self.summed()  # the value itself if no rows are kept
 
     def __add__(self, other: Self) -> Self:
         if self.is_fixed and other.is_fixed:
             self._check_same_map(other)
             return self._with_sums_from(other)
-        # rows that are still kept are added to the other value, whose map may be fixed
+        # add kept rows to the other value, or to the one with a fixed map
         value, rows = (other, self.kept) if other.is_fixed else (self, other.kept)
         for batch in rows:
             value = value.plus(batch)
@@ -133,15 +134,15 @@ class MapSums(FittedValue):
     # --------------------------------------------------------------------- map
     @cached_property
     def source(self) -> Any:
-        """What computes the features: a feature map, a fitted transformer, or None."""
+        """The feature map or fitted transformer that computes the features, or None."""
         return map_of(self.sampler)
 
     def without_map(self) -> Self:
-        """Return only the sums, which is all that blocks of rows need to exchange."""
+        """Return the value without its sampler, so that little data is exchanged."""
         return replace(self, sampler=None)
 
     def with_map_of(self, sampler: Any) -> Self:
-        """Return these sums with the fitted sampler whose map they belong to."""
+        """Return the value with the fitted sampler that computed its features."""
         return replace(self, sampler=sampler)
 
     def check_columns(self, X: Any) -> None:
@@ -156,12 +157,12 @@ class MapSums(FittedValue):
 
 
 def _fitted_to(sampler: Any, batch: Batch) -> tuple[Any, bool]:
-    """Return a copy fitted to further rows, and whether its map is now fixed."""
+    """Return a copy that is also fitted to a batch, and whether its map is fixed."""
     if isinstance(sampler, LifeCycle):
         return with_rows(sampler, *batch[:3]), False
-    sampler = copy.deepcopy(sampler)  # because fitting may change any part of it
+    sampler = copy.deepcopy(sampler)  # a deep copy, because fitting may change any part
     in_batches = hasattr(sampler, "partial_fit")
-    # a transformer without partial_fit is fixed by the first batch
+    # a transformer without partial_fit is only fitted to the first batch
     fit = sampler.partial_fit if in_batches else sampler.fit
     if has_fit_parameter(sampler, "sample_weight"):
         fit(batch.X, sample_weight=batch.weights)
@@ -171,9 +172,9 @@ def _fitted_to(sampler: Any, batch: Batch) -> tuple[Any, bool]:
 
 
 def third_party_features(source: Any, X: Any) -> Iterator[tuple[slice, Array, None]]:
-    """Yield chunks of rows, and the features that a transformer computes from them.
+    """Yield slices of rows, and the features that a transformer computes from them.
 
-    The features are the rows themselves if the transformer is None.
+    If the transformer is None, the rows themselves are the features.
     """
     for rows in row_chunks(X, X.shape[1]):
         chunk = part(X, rows)
@@ -192,9 +193,10 @@ def third_party_features(source: Any, X: Any) -> Iterator[tuple[slice, Array, No
 
 
 def map_of(sampler: Any) -> Any:
-    """Return the feature map of a sampler of this package, else the transformer.
+    """Return the feature map of a sampler of this package, or the transformer itself.
 
-    Rows of raw tables have been read before, so samplers of these lend what follows.
+    An estimator converts a raw table to a matrix before it computes features. Samplers
+    that accept raw tables therefore provide the map that starts from this matrix.
     """
     feature_map = getattr(sampler, "map_", None)
     if isinstance(feature_map, FeatureMap):

@@ -1,4 +1,4 @@
-"""Names and submodules that are imported on first use, and names in error messages."""
+"""Lazy imports of names and submodules, and class names in error messages."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from typing import Any
 def names_on_demand(
     package: str, modules: dict[str, str], submodules: Sequence[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package (PEP 562).
+    """Return ``__getattr__`` and ``__dir__`` for a package (PEP 562).
 
-    ``modules`` maps each name to its module, and ``submodules`` are public modules.
+    ``modules`` maps each name to the module that defines it, and ``submodules`` lists
+    public modules. They are imported on first use.
     """
 
     def get(name: str) -> Any:
@@ -27,8 +28,8 @@ def names_on_demand(
             try:
                 return import_module(f"{package}.{name}")
             except ModuleNotFoundError as error:
-                # An optional library is missing. Code that looks at all attributes, as
-                # help() does, skips those that raise an AttributeError.
+                # An optional library is missing. Code that reads all attributes, such
+                # as help(), skips those that raise an AttributeError.
                 reason = f" ({error})"
         raise AttributeError(f"module {package!r} has no attribute {name!r}{reason}")
 
@@ -41,8 +42,8 @@ def names_on_demand(
 def name_constructor(cls: type) -> None:
     """Give a class that inherits its constructor a copy that is named after the class.
 
-    Python names the class that defines a constructor if an argument is wrong, and that
-    may be a private class.
+    If an argument is wrong, the error message of Python names the class that defines
+    the constructor, which may be a private base class.
     """
     inherited = cls.__init__  # type: ignore[misc]
     if "__init__" in vars(cls) or not isinstance(inherited, FunctionType):

@@ -1,4 +1,4 @@
-"""Weighted quantiles, and distributions of errors that calibrate intervals."""
+"""Weighted quantiles, and the error distributions that calibrate intervals."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_scalar
 
-# so that values with almost no weight are not the quantile of level 0
+# smallest level; at level 0, a value with almost no weight could become the quantile
 _LEAST_LEVEL = 1e-13
-# relative rounding error by which cumulative weights may miss a level
+# relative tolerance for comparing cumulative weights with a level
 _ROUNDING = 1e-12
-# Rows whose predictions are about equally certain form a group with its own
-# distribution of errors, of at least _ROWS_PER_GROUP rows if there are several groups.
+# Rows whose predictions have similar standard deviations form a group with its own
+# error distribution. If there are several groups, each has at least _ROWS_PER_GROUP
+# rows.
 _MOST_GROUPS, _ROWS_PER_GROUP = 5, 200
 
 
 def weighted_quantiles(
     shares: np.ndarray, values: np.ndarray, levels: np.ndarray
 ) -> np.ndarray:
-    """Return weighted quantiles of the values, for each row of weights.
+    """Return weighted quantiles of the values for each row of weights.
 
-    A quantile is the smallest value such that values up to and including it have at
-    least the proportion ``level`` of the weight, as in ``numpy.quantile`` with
+    The quantile is the smallest of the values at which the cumulative weight reaches
+    the proportion ``level`` of the total weight, as in ``numpy.quantile`` with
     ``method="inverted_cdf"``.
     """
     # shares (n_queries, n), values (n,), levels (l,) -> (n_queries, l)
@@ -40,7 +41,7 @@ def weighted_quantiles(
 
 
 class Distribution(NamedTuple):
-    """The distribution of a number over training rows."""
+    """The weighted distribution of a quantity over the training rows."""
 
     values: np.ndarray  # (n_rows,), in ascending order
     shares: np.ndarray  # (n_rows + 1,), cumulative weights
@@ -52,7 +53,7 @@ class Distribution(NamedTuple):
         return cls(values[order], sums / sums[-1])
 
     def shares_below(self, values: np.ndarray) -> np.ndarray:
-        """Return the proportion of the rows with at most these values."""
+        """Return the weighted proportion of rows at or below each given value."""
         return self.shares[np.searchsorted(self.values, values, side="right")]
 
 
@@ -74,14 +75,14 @@ def check_coverage(coverage: float) -> float:
 
 
 def levels_of_interval(coverage: float) -> np.ndarray:
-    """Return the levels of the quantiles at the ends of an interval."""
+    """Return the levels of the quantiles that bound a central interval."""
     return 0.5 + np.array([-0.5, 0.5]) * check_coverage(coverage)
 
 
 class LeftOut(NamedTuple):
-    """Predictions of rows by models that were fitted without them.
+    """Predictions for training rows by models that were fitted without them.
 
-    They are nan if no prediction can be computed without the row.
+    A prediction is nan if it cannot be computed without the row.
     """
 
     predictions: np.ndarray  # (n, k)
@@ -92,17 +93,17 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """The distribution of prediction errors relative to their standard deviations."""
+    """The distribution of prediction errors, divided by their standard deviations."""
 
     ratios: np.ndarray  # (n, k), nan where the error is unknown
-    # (n, k), standard deviations of the errors, relative to that of the noise
+    # (n, k), standard deviations of the errors, divided by that of the noise
     deviations: np.ndarray
     weights: np.ndarray  # (n,)
     most_groups: int = _MOST_GROUPS  # each group has its own distribution of errors
 
     @classmethod
     def of(cls, rows: LeftOut, limits: tuple[np.ndarray, np.ndarray] | None) -> Errors:
-        """Return the distribution, for predictions that are clipped to some limits."""
+        """Return the error distribution for predictions that are clipped to limits."""
         predictions = rows.predictions
         if limits is not None:
             predictions = np.clip(predictions, *limits)
@@ -113,22 +114,23 @@ class Errors:
     def quantiles(self, deviations: np.ndarray, levels: np.ndarray) -> np.ndarray:
         """Return quantiles of the errors of new rows, (n_queries, k, n_levels).
 
-        ``deviations`` are the standard deviations of the predictions of the new rows,
-        relative to that of the noise, (n_queries, k). A quantile is exceeded, towards
-        its tail, by the error of one further row with the nominal probability at most.
+        ``deviations`` are the standard deviations of the errors of new rows, divided by
+        that of the noise, (n_queries, k). For an upper quantile, the probability that
+        the error of a new row is larger is at most 1 - level. For a lower quantile, the
+        probability that it is smaller is at most the level.
         """
         unknown = np.isnan(self.ratios)
         found = []
         for level in levels:
             side = 1.0 if level >= 0.5 else -1.0
-            # errors that are unknown widen the distribution
+            # unknown errors count as infinite, so they widen the intervals
             ratios = np.where(unknown, np.inf, side * self.ratios)
             level = max(level, 1 - level)
             found.append(side * self._quantile(ratios, deviations, level))
         return np.stack(found, axis=-1)
 
     def scores(self, deviations: np.ndarray) -> np.ndarray:
-        """Return the share of rows with at least these deviations, (n_queries,)."""
+        """Return the proportion of rows with deviations at least as large as these."""
         columns = zip(self.deviations.T, deviations.T, strict=True)
         found = [
             Distribution.of(-own, self.weights).shares_below(-queries)
@@ -139,10 +141,10 @@ class Errors:
     def _quantile(
         self, ratios: np.ndarray, deviations: np.ndarray, level: float
     ) -> np.ndarray:
-        """Return a quantile of ratios, times the deviations of rows, (n_queries, k).
+        """Return a quantile of the ratios times the deviations of rows, (n_queries, k).
 
-        Above the median, the ratio of one further row exceeds it with a probability of
-        at most 1 - level.
+        For levels above 0.5, the probability that the ratio of a new row exceeds the
+        quantile is at most 1 - level.
         """
         found = np.empty(deviations.shape)
         columns = zip(self.deviations.T, ratios.T, deviations.T, strict=True)
@@ -164,7 +166,7 @@ class Errors:
 
 
 def _edges_of_groups(deviations: np.ndarray, most_groups: int) -> np.ndarray:
-    """Return the numbers that divide deviations into groups, none of which is empty."""
+    """Return the edges that divide deviations into groups, none of which is empty."""
     n_groups = int(np.clip(len(deviations) // _ROWS_PER_GROUP, 1, most_groups))
     places = len(deviations) * np.arange(1, n_groups) // n_groups
     edges = np.unique(np.sort(deviations)[places])

@@ -1,7 +1,8 @@
-"""Cosines and sines of many phases, by the fastest formula on this machine.
+"""Cosines and sines of many phases, by the fastest method on this machine.
 
-NumPy arrays are computed in place and in blocks that fit into the cache. ``out`` and
-``buffer`` are memory that may be overwritten; they are ignored for other libraries.
+For NumPy, they are computed in place, and in blocks that fit into the cache. ``out``,
+and the arrays that the function ``buffer`` returns, may be overwritten. Both arguments
+are ignored for other libraries.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ._array import Array, namespace_of
 
 # function that returns an array for a name and a shape
 Buffer = Callable[[str, tuple[int, ...]], np.ndarray]
-_ENTRIES = 2**16  # phases of a block that fits into the cache
+_ENTRIES = 2**16  # number of phases in a block that fits into the cache
 
 
 def sincos(
@@ -29,11 +30,11 @@ def sincos(
     out: np.ndarray | None = None,
     buffer: Buffer | None = None,
 ) -> Array:
-    """Return scale * cos of all pairs, then scale * sin, then single cosines.
+    """Return the scaled cosines of all pairs, then their sines, then single cosines.
 
-    Each of the last frequencies, beyond ``n_pairs``, has a single column sqrt(2)
-    cos(w.x + b). The phases are overwritten. ``scale`` is a number, or one number per
-    frequency.
+    The first ``n_pairs`` frequencies have a cosine and a sine. Each of the others has
+    the single column sqrt(2) cos(w.x + b). The phases are overwritten. ``scale`` is a
+    number, or an array with one number per frequency.
     """
     # phases (..., n, m) -> (..., n, m + n_pairs)
     has_single = n_pairs < phases.shape[-1]
@@ -46,7 +47,7 @@ def sincos(
         if hasattr(scale, "shape"):
             scale = xp.concat([scale[..., :n_pairs], scale], axis=-1)
         return scale * xp.concat(parts, axis=-1)
-    of_each = not isinstance(scale, float)  # frequency, a scale
+    of_each = not isinstance(scale, float)  # True for one scale per frequency
     if of_each and np.ndim(scale) > 2:  # one scale for each frequency of each head
         features = sincos(phases, 1.0, n_pairs, single_phase, out, buffer)
         features *= np.concatenate([scale[..., :n_pairs], scale], axis=-1)
@@ -74,7 +75,7 @@ def _write_cos_sin(
     n_pairs: int,
     buffer: Buffer | None,
 ) -> None:
-    """Write the columns of pairs in blocks of rows that fit into the cache."""
+    """Write the columns of all pairs, in blocks of rows that fit into the cache."""
     phases = phases[:, :n_pairs]
     cosines, sines = out[:, :n_pairs], out[:, n_pairs : 2 * n_pairs]
     if has_fast_tangent():
@@ -97,7 +98,7 @@ def _write_cos_sin(
 def has_fast_tangent() -> bool:
     """Return whether NumPy computes tangents with vector instructions on this machine.
 
-    In this case, sines and cosines computed from the tangent of half the angle take
+    If it does, computing sines and cosines from the tangent of half the angle takes
     half the time in float32, and a quarter of the time in float64.
     """
     if not sys.platform.startswith("linux"):
@@ -105,18 +106,18 @@ def has_fast_tangent() -> bool:
     config: dict[str, Any] = np.show_config(mode="dicts") or {}  # type: ignore[assignment]
     extensions = config.get("SIMD Extensions", {})
     known = {*extensions.get("baseline", ()), *extensions.get("found", ())}
-    # names since NumPy 2.4, and before
+    # the first name is used since NumPy 2.4, the second one before
     return not known.isdisjoint({"X86_V4", "AVX512_SKX"})
 
 
 def _one_by_one(phases, scale, cosines, sines, work):
-    """Write cosines and sines that NumPy computes one after the other."""
+    """Compute cosines and sines by the functions of NumPy, one after the other."""
     np.multiply(np.cos(phases, out=work[0]), scale, out=cosines)
     np.multiply(np.sin(phases, out=phases), scale, out=sines)
 
 
 def _from_tangents(phases, scale, cosines, sines, work):
-    """Write both as rational functions of the tangent of half the phase."""
+    """Compute both as rational functions of the tangent of half the phase."""
     phases *= 0.5
     tangents = np.tan(phases, out=phases)
     share = np.square(tangents, out=work[0])
@@ -126,28 +127,30 @@ def _from_tangents(phases, scale, cosines, sines, work):
     np.multiply(tangents, share, out=sines)
 
 
-# Without fast tangents, a quotient of polynomials is 4 to 5 times as fast in float64
-# (see the benchmarks without AVX-512).
-# largest phase from which a multiple of pi can be subtracted exactly
+# Without fast tangents, a quotient of polynomials is 4 to 5 times as fast as NumPy in
+# float64 (see the benchmarks without AVX-512).
+# largest phase from which a multiple of pi can be subtracted without rounding errors
 _LARGEST = 2.0**26
-# pi = _PI + _REST, where multiples of _PI up to 2^26 are exact, as it has 27 bits
+# pi = _PI + _REST; _PI has 27 bits, so its products with integers up to 2^26 are exact
 _PI = 0x3243F6A8 / 2**28
 _REST = 1.984187159361081e-09
 # x + _ROUND - _ROUND is the nearest integer; its parity is the last bit of x + _ROUND
 _ROUND = 1.5 * 2**52
-# tan(x / 2) = x P(x^2) / Q(x^2) for |x| <= pi / 2, to 6e-18: least largest error of the
-# angle (q, p) for these degrees (Lawson's algorithm, in 50 digits), Q of leading 1
+# tan(x / 2) = x P(x^2) / Q(x^2) for |x| <= pi / 2. For these degrees, the coefficients
+# minimise the largest error of the angle of (q, p), which is 6e-18. They were computed
+# by Lawson's algorithm with 50 digits; the leading coefficient of Q is 1.
 _P = (-153465.63859292312, 4921.938458946029, -26.917773112891773, 0.017955969091933446)
 _Q = (-306931.27718584624, 35421.48335004539, -447.86518217858406)
 
 
 def _from_quotients(phases, scale, cosines, sines, work):
-    """Write both as rational functions of p / q, which is tan(phase / 2)."""
+    """Compute both as rational functions of p / q, which is tan(phase / 2)."""
     if not -_LARGEST < phases.min(initial=0) <= phases.max(initial=0) < _LARGEST:
-        _one_by_one(phases, scale, cosines, sines, work)  # also if one of them is NaN
+        # some phases are too large, or NaN
+        _one_by_one(phases, scale, cosines, sines, work)
         return
     turns, square, p, odd = work
-    # the multiple of pi is subtracted in two parts, the first without rounding errors
+    # the multiple of pi is subtracted in two parts, the first of which is exact
     np.multiply(phases, 1 / math.pi, out=turns)
     turns += _ROUND
     signs = np.left_shift(turns.view(np.int64), 63, out=odd.view(np.int64))
@@ -171,7 +174,7 @@ def _from_quotients(phases, scale, cosines, sines, work):
     cosine -= length
     share = np.divide(scale, q, out=q)
     bits = share.view(np.int64)
-    np.bitwise_xor(bits, signs, out=bits)  # negative for odd multiples
+    np.bitwise_xor(bits, signs, out=bits)  # change the sign for odd multiples of pi
     np.multiply(cosine, share, out=cosines)
     share += share
     np.multiply(p, share, out=sines)

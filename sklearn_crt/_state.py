@@ -1,8 +1,8 @@
-"""The state of fitted estimators: how it is compared, copied and stored.
+"""Comparing, copying and storing the state of fitted estimators.
 
-A skops file lists the types that it contains, and whoever loads it must trust each
-of them. The files of this package list only its estimators. What these have learned is
-stored in dictionaries, lists and arrays.
+A skops file lists the types of the objects that it contains, and the user who loads it
+must trust each of them. To keep this list short, files of this package contain only its
+estimators. What an estimator has learned is stored in dictionaries, lists and arrays.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def same(a: Any, b: Any) -> bool:
 
 def get_state(estimator: Any) -> dict[str, Any]:
     """Return the state of an estimator for ``pickle`` and ``skops``."""
-    known: dict[int, Any] = {}  # so that an object that occurs twice is stored once
+    known: dict[int, Any] = {}  # objects already packed, which are stored only once
     return {
         name: _packed(value, known)
         for name, value in BaseEstimator.__getstate__(estimator).items()
@@ -59,16 +59,16 @@ def set_state(estimator: Any, state: dict[str, Any]) -> None:
 
 
 def copied(estimator: Any) -> Any:
-    """Return a copy that shares all attributes."""
+    """Return a shallow copy of an estimator, with the same attributes."""
     other = object.__new__(type(estimator))
     vars(other).update(vars(estimator))
     return other
 
 
 def _packed(value: Any, known: dict[int, Any]) -> Any:
-    """Return a value with plain containers in place of objects of this package."""
+    """Replace objects of this package in a value by plain containers."""
     kind = type(value)
-    if isinstance(value, complex):  # skops stores no complex number
+    if isinstance(value, complex):  # skops does not support complex numbers
         return {_COMPLEX: [value.real, value.imag]}
     if kind in (list, tuple):
         return kind(_packed(each, known) for each in value)
@@ -86,14 +86,14 @@ def _packed(value: Any, known: dict[int, Any]) -> Any:
 
 
 def _content(value: Any) -> Any:
-    """Return the state of an object, without attributes that follow from its fields."""
+    """Return the state of an object, without attributes computed from its fields."""
     if is_dataclass(value) and type(value).__getstate__ is object.__getstate__:
         return {field.name: getattr(value, field.name) for field in fields(value)}
     return value.__getstate__()
 
 
 def _unpacked(value: Any, known: dict[int, Any]) -> Any:
-    """Return the value from which ``_packed`` made this one."""
+    """Undo ``_packed``: return the original value."""
     if type(value) in (list, tuple):
         return type(value)(_unpacked(each, known) for each in value)
     if type(value) is not dict:
@@ -104,7 +104,7 @@ def _unpacked(value: Any, known: dict[int, Any]) -> Any:
         return {name: _unpacked(each, known) for name, each in value.items()}
     if id(value) not in known:
         module, name = value[_TYPE]
-        # only types of this package are restored, because a file may name any type
+        # for security, only types of this package are restored from a file
         if module.partition(".")[0] != _PACKAGE:
             raise ValueError(f"{module}.{name} is no type of {_PACKAGE}.")
         kind = getattr(import_module(module), name)

@@ -27,16 +27,16 @@ from .rows import (
 
 
 class SupervisedLifeCycle(LifeCycle):
-    """A classifier or regressor that can learn in batches."""
+    """Base class of classifiers and regressors that can learn in batches."""
 
     _y_checks: dict  # options for scikit-learn's validation of y
-    _check_targets: Any  # returns y as the array that the fitted value expects
-    _check_same_targets: Any  # raises ValueError if the targets of another model differ
-    _keeps_rows = False  # whether ``fit`` keeps the rows, so that it has to copy them
-    _transformer: Any  # computes the features, None if the rows are features
+    _check_targets: Any  # function that converts y to the array for fitting
+    _check_same_targets: Any  # raises ValueError if another model has other targets
+    _keeps_rows = False  # whether ``fit`` keeps the rows, and therefore copies them
+    _transformer: Any  # computes the features; None if the rows are the features
 
     def _validated(self, X: Any, *, reset: bool, **options: Any) -> Any:
-        """Return validated rows, and targets if they are among the options."""
+        """Return validated rows, and validated targets if the options contain y."""
         return validate_rows(self, X, reset=reset, **options)
 
     def _keeps_library(self, X: Any) -> bool:
@@ -46,10 +46,10 @@ class SupervisedLifeCycle(LifeCycle):
     def _read(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
     ) -> Batch:
-        """Return validated rows with positive weights, with targets and weights."""
+        """Return a batch of validated rows with positive weights."""
         self._note_namespace(X, y, sample_weight, first=first)
-        # Rows that are kept are copied, because the caller may write the next batch to
-        # the same array. If there are many rows, only sums are kept after ``fit``.
+        # Rows are copied if they are kept, because the caller may write the next batch
+        # to the same array. With many rows, ``fit`` keeps only sums.
         few = math.prod(getattr(X, "shape", ())) <= KEPT_ENTRIES
         copy = not final or few or self._keeps_rows
         options = {"copy": copy, "y": plain_targets(y)}
@@ -69,7 +69,7 @@ class SupervisedLifeCycle(LifeCycle):
         return Batch(X, y, weights, n_given, dropped, factors)
 
     def _class_factors(self, X: Any, y: Any, sample_weight: Any, final: bool) -> Any:
-        """Return the weights of the classes, or None if all of them are 1."""
+        """Return the class weights, or None if all of them are 1."""
         return None
 
     def _check_same_model(self, other: Any) -> None:
@@ -77,7 +77,7 @@ class SupervisedLifeCycle(LifeCycle):
 
 
 class LabelsMixin:
-    """The method ``partial_fit`` of classifiers, and the weights of their classes."""
+    """The ``partial_fit`` method and the class weights of classifiers."""
 
     classes_: np.ndarray
     _y_checks: dict = {}
@@ -86,7 +86,7 @@ class LabelsMixin:
     _become: Any
 
     def _class_factors(self, X: Any, y: Any, sample_weight: Any, final: bool) -> Any:
-        """Return the weights of the classes, or None if all of them are 1."""
+        """Return the class weights, or None if all of them are 1."""
         class_weight = getattr(self, "class_weight", None)
         if class_weight is None:
             return None
@@ -115,26 +115,27 @@ class LabelsMixin:
     ) -> Self:
         """Add a batch of training rows.
 
-        The rows are added to those of earlier calls of ``fit`` and ``partial_fit``. Up
-        to about 4 million entries of X in total, the result equals ``fit`` on all rows
-        together, whatever the order of the batches. Beyond that, the feature map is
-        fixed, the rows are discarded, and memory use stays constant.
+        The rows are added to those of earlier calls to ``fit`` and ``partial_fit``. As
+        long as all batches together have no more than about 4 million entries, the
+        model is the same as after ``fit`` on all rows, whatever the order of the
+        batches. Beyond that, the feature map is fixed, the rows are discarded, and
+        memory use stays constant.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            More rows.
+            Training rows of the batch.
         y : array-like of shape (n_samples,)
-            Their labels.
+            Labels of the rows.
         classes : array-like of shape (n_classes,), default=None
             All labels that will occur in any batch; required in the first call.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights.
+            Non-negative weights of the rows.
 
         Returns
         -------
         self : object
-            The estimator.
+            The updated estimator.
 
         Raises
         ------
@@ -148,7 +149,7 @@ class LabelsMixin:
 
 
 class NumbersMixin:
-    """The method ``partial_fit`` of regressors."""
+    """The ``partial_fit`` method of regressors."""
 
     _one_output: bool
     _y_checks: dict = {"multi_output": True, "y_numeric": True}
@@ -162,24 +163,25 @@ class NumbersMixin:
     ) -> Self:
         """Add a batch of training rows.
 
-        The rows are added to those of earlier calls of ``fit`` and ``partial_fit``. Up
-        to about 4 million entries of X in total, the result equals ``fit`` on all rows
-        together, whatever the order of the batches. Beyond that, the feature map is
-        fixed, the rows are discarded, and memory use stays constant.
+        The rows are added to those of earlier calls to ``fit`` and ``partial_fit``. As
+        long as all batches together have no more than about 4 million entries, the
+        model is the same as after ``fit`` on all rows, whatever the order of the
+        batches. Beyond that, the feature map is fixed, the rows are discarded, and
+        memory use stays constant.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            More rows.
+            Training rows of the batch.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Their targets.
+            Targets of the rows.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights.
+            Non-negative weights of the rows.
 
         Returns
         -------
         self : object
-            The estimator.
+            The updated estimator.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Threads for slices of rows, limits on BLAS threads, and memory for chunks."""
+"""Threads for slices of rows, limits on BLAS threads, and reusable memory."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from sklearn.utils import gen_even_slices
 from ._array import LEAST_CHUNK
 from ._compat import _clear_controlling_thread, _get_threadpool_controller
 
-_WORK = 2**22  # number of entries from which two threads are faster than one
-_KEPT_BYTES = 2**20  # size of a buffer that is kept between two loops
+_WORK = 2**22  # number of entries above which two threads are faster than one
+_KEPT_BYTES = 2**20  # maximum size of a buffer that is kept after a loop
 Result = TypeVar("Result")
 
 
@@ -32,9 +32,10 @@ def effective_n_threads(
 ) -> int:
     """Return the number of threads for rows that need ``width`` numbers each.
 
-    As in scikit-learn, except that None does not mean a single thread. It means as many
-    as BLAS would use, at most one per processor that this process may use, and the
-    number set by joblib inside its workers and contexts. Small inputs get one thread.
+    ``n_jobs`` has the same meaning as in scikit-learn, except for None. Inside joblib
+    workers and contexts, None means the number set by joblib. Elsewhere, it means the
+    number of threads that BLAS would use, but at most one per processor available to
+    this process. Small inputs are processed in a single thread.
     """
     n_chunks = n_rows // LEAST_CHUNK
     if n_chunks < 2 or (width is not None and n_rows * width < _WORK):
@@ -51,10 +52,11 @@ def in_threads(
 
     BLAS is limited to one thread even if there is only one slice, because its threads
     would wait for each other after the short product of each chunk. joblib is not used
-    because its pool sleeps between checks for results, for longer than a small
-    transform takes, and its processes would each write to a copy of the output.
+    for two reasons: its thread pool sleeps between checks for results, for longer than
+    a small transform takes, and each of its processes would write to its own copy of
+    the output.
     """
-    if n_rows <= LEAST_CHUNK:  # a single chunk
+    if n_rows <= LEAST_CHUNK:  # there is only one chunk
         return [function(slice(None))]
     if n_threads == 1:
         return [with_one_blas_thread(function, slice(None))]
@@ -62,15 +64,16 @@ def in_threads(
     return with_one_blas_thread(_shared, function, parts)
 
 
-# Ctrl-C can leave the Condition of a ThreadPoolExecutor locked, since it is written in
-# Python; then all threads wait forever, also when the interpreter exits. A SimpleQueue
-# is written in C, and the interpreter does not wait for these threads.
+# A ThreadPoolExecutor is not used, because Ctrl-C can leave its Condition locked, which
+# is written in Python. All threads would then wait forever, even when the interpreter
+# exits. A SimpleQueue is written in C, and the interpreter does not wait for threads
+# started by _thread.
 _calls: SimpleQueue[tuple[Any, ...]] = SimpleQueue()
 _n_serving = 0
 
 
 def _shared(function: Callable[[slice], Result], parts: list[slice]) -> list[Result]:
-    """Return results from threads that are reused, because starting threads is slow."""
+    """Run the calls in threads that are reused, because starting threads is slow."""
     global _n_serving
     while _n_serving < len(parts):
         _thread.start_new_thread(_serve, ())
@@ -86,7 +89,7 @@ def _shared(function: Callable[[slice], Result], parts: list[slice]) -> list[Res
 
 
 def _serve() -> None:
-    """Run the calls of the queue, without keeping references to their arrays."""
+    """Run the calls in the queue forever, without keeping references to arrays."""
     while True:
         _run_call(*_calls.get())
 
@@ -94,27 +97,27 @@ def _serve() -> None:
 def _run_call(
     function: Callable[[slice], Any], part: slice, i: int, done: SimpleQueue[Any]
 ) -> None:
-    """Put the index of a part with its result, or with the error, into a queue."""
+    """Call a function on one part, and put its result or its error into a queue."""
     try:
         done.put((i, function(part), None))
-    except BaseException as error:  # raised again in the thread that waits
+    except BaseException as error:  # raised again in the calling thread
         done.put((i, None, error))
 
 
 def _is_outermost() -> bool:
-    """Return whether this is neither in a joblib worker nor in a joblib context."""
+    """Return whether the caller is outside of joblib workers and joblib contexts."""
     backend, n_jobs = get_active_backend()
     return n_jobs in (None, 1) and not backend.nesting_level
 
 
 # ----------------------------------------------------------------------------- BLAS
-_lock = threading.RLock()  # reentrant, as a signal handler may call transform
+_lock = threading.RLock()  # reentrant, because a signal handler may call transform
 _users: set[object] = set()
-_before: list[tuple[Any, int]] | None = None  # result of _blas_now before the limit
+_before: list[tuple[Any, int]] | None = None  # result of _blas_now before limiting BLAS
 
 
 def _n_blas_threads() -> int:
-    """Return the number of BLAS threads without the limit set by this module."""
+    """Return the number of BLAS threads, as if this module had not limited it."""
     with _lock:
         libraries = _blas_now() if _before is None else _before
     return max((n_threads for _, n_threads in libraries), default=1)
@@ -129,17 +132,18 @@ def _blas_now() -> list[tuple[Any, int]]:
 def with_one_blas_thread(
     function: Callable[..., Result], *args: Any, **kwargs: Any
 ) -> Result:
-    """Call a function with BLAS limited to one thread; from any number of threads.
+    """Call a function with BLAS limited to one thread.
 
-    The limit holds for the whole process, so the first user sets it and the last one
-    lifts it. If each user restored the number it had seen, overlapping users would
-    restore a wrong one.
+    Several threads may do so at the same time. The limit applies to the whole process,
+    so the first call sets it and the last one to end lifts it. If each call restored
+    the number of threads that it had found, calls that overlap in time would restore
+    the wrong number.
     """
-    # Python may raise KeyboardInterrupt after any call of a C function, and at the
-    # beginning of any Python function such as __exit__, even while another one is being
-    # handled. A user is therefore removed by a single call of a C function. A second
-    # call starts a thread, in which no signals are raised, that completes the work if
-    # it was interrupted.
+    # Python may raise KeyboardInterrupt after any call to a C function, and at the
+    # start of any Python function such as __exit__, even while it handles another
+    # KeyboardInterrupt. A user is therefore removed by a single call to a C function.
+    # If lifting the limit is interrupted, a new thread, which receives no signals,
+    # completes it.
     user = object()
     try:
         try:
@@ -156,10 +160,10 @@ def with_one_blas_thread(
 
 
 def _set_or_lift() -> None:
-    """Set the limit if there are users, lift it if there are none.
+    """Set the limit if there are users, or lift it if there are none.
 
-    The numbers before the limit are stored first and deleted last, so that the next
-    call completes the work if this one is interrupted.
+    The original numbers of threads are stored before the limit is set, and deleted
+    after it is lifted. If this call is interrupted, the next one completes the work.
     """
     global _before
     with _lock:
@@ -172,7 +176,7 @@ def _set_or_lift() -> None:
 
 
 def _set_threads(numbers: list[tuple[Any, int]]) -> None:
-    """Set the numbers of BLAS threads; this may be called from any thread."""
+    """Set the numbers of BLAS threads; any thread may call this function."""
     _clear_controlling_thread(force=True)
     for library, n_threads in numbers:
         library.set_num_threads(n_threads)
@@ -180,13 +184,14 @@ def _set_threads(numbers: list[tuple[Any, int]]) -> None:
 
 
 def blas_within_processors(n_rows: int) -> Callable[..., Any]:
-    """Return a function that calls functions, with BLAS limited to the processors.
+    """Return a function that calls another one, with BLAS limited if necessary.
 
-    This occurs under the quota of a container, or in a process bound to one processor.
-    In a loop over chunks, the BLAS threads wait for each other at each chunk. If
-    several of them share a processor, that takes ten times as long or more.
+    BLAS may use more threads than there are processors for this process, for instance
+    under the quota of a container or in a process that is bound to one processor. In a
+    loop over chunks, the BLAS threads wait for each other at each chunk. If several of
+    them share a processor, the loop takes at least ten times as long.
     """
-    # cpu_count reads files
+    # test n_rows first, because cpu_count reads files
     if n_rows <= LEAST_CHUNK or _n_blas_threads() <= cpu_count():
         return operator.call
     return with_one_blas_thread
@@ -202,7 +207,8 @@ def _begin_anew() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        # so that no other thread is inside a library, whose locks would stay locked
+        # hold the lock, so that no other thread is inside a BLAS library at the fork;
+        # the locks of the library would remain locked in the child process
         before=lambda: _lock.acquire(),
         after_in_parent=lambda: _lock.release(),
         after_in_child=_begin_anew,
@@ -211,21 +217,21 @@ if hasattr(os, "register_at_fork"):
 
 # --------------------------------------------------------------------------- memory
 class Workspace:
-    """Memory for arrays that are needed only until the next chunk of rows.
+    """Reusable memory for arrays that are only needed until the next chunk of rows.
 
-    An allocator may request new pages for each large array and return them afterwards,
-    as glibc does under the settings of Dask's workers. A new array for each chunk then
-    takes longer than the computation in it. A workspace belongs to one loop in one
-    thread.
+    An allocator may request new pages from the operating system for each large array
+    and return them afterwards, as glibc does with the settings of Dask workers. In this
+    case, allocating an array for each chunk takes longer than the computation itself.
+    A workspace must only be used by one loop in one thread.
     """
 
     def __init__(self) -> None:
         self._memory: dict[str, np.ndarray] = {}
-        self._last: dict[str, np.ndarray] = {}  # the arrays that were returned last
+        self._last: dict[str, np.ndarray] = {}  # the last array returned for each name
         self._lent: tuple[str, np.ndarray] | None = None
 
     def buffer(self, name: str, shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-        """Return an array with arbitrary content, in memory that is used again."""
+        """Return an array with arbitrary content, in memory that later calls reuse."""
         if self._lent is not None and self._lent[0] == name:
             array, self._lent = self._lent[1], None
             if array.shape == shape and array.dtype == dtype:
@@ -242,7 +248,7 @@ class Workspace:
         return self._last[name]
 
     def lend(self, name: str, array: np.ndarray) -> None:
-        """Use an array that is to be filled with results as the next buffer."""
+        """Make ``buffer`` return this array next time, to be filled with results."""
         self._lent = name, array
 
     def drop_large(self) -> None:
@@ -258,7 +264,7 @@ _kept = threading.local()
 
 @contextmanager
 def kept_workspace() -> Iterator[Workspace]:
-    """Provide the workspace of this thread; it is kept, as new pages are slow."""
+    """Provide the workspace of this thread, which is kept to save allocations."""
     workspace = getattr(_kept, "workspace", None) or Workspace()
     _kept.workspace = None
     try:

@@ -1,4 +1,4 @@
-"""The number of features for a given error, and measured errors of samplers."""
+"""The number of features for a required accuracy, and measured errors of samplers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def __dir__() -> list[str]:
 
 
 _SIDE = 8  # number of queries and of keys in a block of pairs
-_MOST = 10**7  # frequencies
+_MOST = 10**7  # maximum number of frequencies
 
 
 @validated(
@@ -46,12 +46,13 @@ def n_components_for(
     n_pairs: int = 4096,
     random_state: RandomState = None,
 ) -> int:
-    r"""Return the number of features for a given error of the kernel.
+    r"""Return the number of features that approximates the kernel to a given accuracy.
 
-    The number is computed from the closed form of the variance of random Fourier
-    features, without drawing any features. Samplers of positive features raise an
-    error, because their errors have heavy tails: the mean is dominated by rare draws
-    that a single fit does not contain. Use :func:`compare_samplers` for them.
+    The number follows from the closed form of the variance of random Fourier features,
+    so no errors are measured. For positive features there is no such
+    number, and ValueError is raised: their estimates have heavy tails, so the mean
+    squared error is dominated by rare draws that are unlikely to occur in a single fit.
+    Use :func:`compare_samplers` to measure the errors of samplers of positive features.
 
     Parameters
     ----------
@@ -59,21 +60,21 @@ def n_components_for(
         Sampler with the parameters to use, such as ``TrigRBFSampler(sigma=0.3)`` or
         ``MaternSampler()``; ``n_components`` is ignored. The sampler is not changed.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Rows; at least two.
+        Data with at least two rows.
     rms_error : float
         Root mean squared difference between the estimate and the kernel, over pairs of
-        distinct rows and draws of the frequencies. Kernel values are at most 1, so 0.01
-        corresponds to two correct digits.
+        distinct rows and over draws of the frequencies. Kernel values are at most 1, so
+        a value of 0.01 corresponds to two correct digits.
     n_pairs : int, default=4096
         Approximate number of random pairs of rows over which the error is averaged.
     random_state : int, RandomState instance or None, default=None
-        Seed of the random choice of pairs.
+        Seed for the random choice of pairs.
 
     Returns
     -------
     n_components : int
-        The smallest number of features whose expected error is at most ``rms_error``, a
-        multiple of the number of features per frequency.
+        The smallest number of features with an expected error of at most ``rms_error``.
+        It is a multiple of the number of features per frequency.
 
     Raises
     ------
@@ -87,10 +88,12 @@ def n_components_for(
 
     Notes
     -----
-    With m frequencies, p of whose ordered pairs share a block, the mean over the pairs
-    of rows of the variance is :math:`(m \alpha - p \beta) / m^2`; alpha and beta follow
-    from ``kernel_variance`` of one and of two frequencies. Couplings without a closed
-    form are treated as independent frequencies, so the number is too large for them.
+    Let m be the number of frequencies, and p the number of ordered pairs of frequencies
+    in the same block. The variance of the estimate, averaged over pairs of rows, is
+    :math:`(m \alpha - p \beta) / m^2`, where :math:`\alpha` and :math:`\beta` follow
+    from ``kernel_variance`` for one and for two frequencies. If a coupling has no
+    closed form, the frequencies are treated as independent, and the number is larger
+    than necessary.
 
     Examples
     --------
@@ -127,9 +130,9 @@ def n_components_for(
 
 
 def _fit_with_frequencies(sampler, X, n_frequencies, seed):
-    """Fit the sampler with a given number of frequencies, or raise an error."""
+    """Fit the sampler with a number of frequencies; check that it has a closed form."""
     fitted = clone(sampler).set_params(random_state=seed, n_components=2)
-    with warnings.catch_warnings():  # the warning about few features is expected here
+    with warnings.catch_warnings():  # fits with few features warn, as expected
         warnings.filterwarnings("ignore", ".*on a sample of rows the stated error")
         width = n_frequencies * fitted.fit(X).map_.columns_per_frequency
         if width != 2:
@@ -146,7 +149,7 @@ def _fit_with_frequencies(sampler, X, n_frequencies, seed):
 
 
 def _pair_blocks(X, n_pairs, rng):
-    """Yield pairs of disjoint sets of a few rows."""
+    """Yield pairs of small random blocks of rows that have no row in common."""
     side = min(_SIDE, X.shape[0] // 2)
     for _ in range(math.ceil(n_pairs / side**2)):
         chosen = rng.choice(X.shape[0], 2 * side, replace=False)
@@ -154,7 +157,7 @@ def _pair_blocks(X, n_pairs, rng):
 
 
 def _least(is_enough):
-    """Return the smallest sufficient number, found by bisection."""
+    """Find the smallest sufficient number by bisection."""
     high = 1
     while not is_enough(high):
         high *= 2
@@ -181,22 +184,22 @@ _HEADER = "error", "standard error", "ms per 1000 rows"
 
 
 class Comparison(dict[str, Any]):
-    """Table of the errors of several samplers, as :func:`compare_samplers` returns it.
+    """Table of the errors of several samplers, returned by :func:`compare_samplers`.
 
-    A dictionary of columns, which ``pandas.DataFrame`` accepts. Printing it shows a
-    table that is sorted by error, and notebooks display it as HTML.
+    The table is a dictionary of columns, which can be passed to ``pandas.DataFrame``.
+    When printed, it is sorted by error. Notebooks display it as HTML.
 
     Parameters
     ----------
     names : list of str
         Names of the samplers.
     errors : ndarray of shape (n_samplers, n_draws)
-        Error of each sampler in each draw. All samplers use the same rows in a draw, so
-        differences between samplers are paired.
+        Error of each sampler in each draw. In each draw, all samplers use the same
+        rows, so differences between samplers are paired.
     seconds : ndarray of shape (n_samplers,)
-        Minimum time of ``transform`` over the draws, for 1000 rows.
+        Time that ``transform`` takes per 1000 rows, as the minimum over the draws.
     target : {"kernel", "posterior"}
-        Description of the error measure.
+        The quantity whose error was measured.
 
     Examples
     --------
@@ -229,34 +232,35 @@ class Comparison(dict[str, Any]):
         return self["sampler"][int(np.argmin(self["error"]))]
 
     def against(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return the mean differences to one sampler, and their standard errors.
+        """Return how much the errors differ from those of one sampler.
 
         Parameters
         ----------
         name : str
-            Name of the sampler.
+            Name of the sampler to compare with.
 
         Returns
         -------
         differences, standard_errors : ndarray of shape (n_samplers,)
-            Mean differences and standard errors by name. A difference is positive if
-            the sampler has a larger error than the given one.
+            Mean differences between errors, and their standard errors, in the order of
+            the table. A difference is positive for samplers with a larger error than
+            the named sampler.
         """
         differences = self.errors - self.errors[self["sampler"].index(name)]
         return differences.mean(axis=1), _error_of_mean(differences)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Plot the error against the time, one point per sampler, with standard errors.
+        """Plot the error of each sampler against its time, with standard errors.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on. If None, new axes are created with matplotlib.
+            Axes to plot on. If None, a new figure is created.
 
         Returns
         -------
         ax : matplotlib Axes
-            The axes, with logarithmic scales.
+            The axes with the plot; both scales are logarithmic.
         """
         if ax is None:
             import matplotlib.pyplot as plt
@@ -323,43 +327,47 @@ def compare_samplers(
     n_draws: int = 5,
     random_state: RandomState = None,
 ) -> Comparison:
-    r"""Measure the errors of several samplers on your rows, with standard errors.
+    r"""Measure the errors of several samplers on your data, with standard errors.
 
-    The closed forms of the variance do not tell which sampler suits kernel averages
-    best, because their means are dominated by rare draws of the frequencies. This
-    function draws rows and frequencies several times and compares the estimates with
-    the exact kernel.
+    The closed-form variance does not show which sampler is best for kernel averages,
+    because it is dominated by rare draws of the frequencies. This function therefore
+    draws rows and frequencies several times, and compares the estimates with the exact
+    kernel.
 
     Parameters
     ----------
     samplers : list of sampler, or dict of str to sampler
-        Samplers with the parameters to use, by name. They are cloned. Use the same
-        ``sigma`` for all of them, because every error decreases with ``sigma``.
+        Samplers with the parameters to use; the keys of a dictionary are their names in
+        the table. They are cloned. Use the same ``sigma`` for all of them, because all
+        errors become smaller as ``sigma`` decreases.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
-        Rows, scaled as they will be for the samplers.
+        Data, preprocessed in the same way as for the final model.
     y : array-like of shape (n_samples,), default=None
-        Classes, for ``target="posterior"``.
+        Class labels, which are required for ``target="posterior"``.
     target : {"kernel", "posterior"}, default="kernel"
-        ``"kernel"``: the relative error :math:`|\hat K - K|_F / |K|_F` between queries
-        and rows. ``"posterior"``: the mean over the queries of the total variation
+        Quantity whose error is measured. ``"kernel"`` is the relative error
+        :math:`|\hat K - K|_F / |K|_F` of the kernel between queries and rows.
+        ``"posterior"`` is the total variation distance
         :math:`\frac12 \sum_c |\hat p_c - p_c|` between the Nadaraya-Watson class
-        probabilities from the estimate and from the kernel. Negative scores are
-        replaced by 0, and a query without a positive score gets the class frequencies.
+        probabilities from the estimate and from the exact kernel, averaged over the
+        queries. Negative class scores are replaced by 0. If no score of a query is
+        positive, the class frequencies are used as its probabilities.
     n_rows, n_queries : int, default=1000, 200
-        Number of rows on which the samplers are fitted, and number of further rows that
-        are used as queries. If X has fewer rows, both are reduced in proportion.
+        Number of rows on which the samplers are fitted, and number of other rows that
+        are used as queries. If X has too few rows, both numbers are reduced in
+        proportion.
     n_draws : int, default=5
-        Number of repetitions, each with its own rows and frequencies.
+        Number of repetitions, each with different rows and frequencies.
     random_state : int, RandomState instance or None, default=None
-        Seed of the repetitions.
+        Seed for the choice of rows and for the samplers.
 
     Returns
     -------
     table : Comparison
         A dictionary with the columns ``"sampler"``, ``"error"``, ``"standard_error"``
-        and ``"seconds"`` (of ``transform``, for 1000 rows), in the order of
-        ``samplers``. Printing it shows a table, ``table.plot()`` plots the error
-        against the time, and ``pandas.DataFrame(table)`` converts it.
+        and ``"seconds"`` (the time of ``transform`` per 1000 rows), in the order of
+        ``samplers``. Print it to see a table, call ``table.plot()`` to plot the error
+        against the time, or convert it with ``pandas.DataFrame(table)``.
 
     Raises
     ------
@@ -370,7 +378,7 @@ def compare_samplers(
 
     See Also
     --------
-    n_components_for : Compute the number of features for a given error.
+    n_components_for : Compute the number of features for a required accuracy.
 
     Examples
     --------
@@ -386,7 +394,7 @@ def compare_samplers(
     positive           0.4785          0.0541               ...
     """
     if not isinstance(samplers, Mapping):
-        # long representations have line breaks
+        # remove line breaks from long representations
         samplers = {" ".join(repr(sampler).split()): sampler for sampler in samplers}
     if not samplers:
         raise ValueError("compare_samplers needs at least one sampler.")
@@ -420,7 +428,7 @@ def compare_samplers(
 
 
 def _measure(sampler, rows, queries, onehot, seed):
-    """Return the error of one fit, and the time for 1000 rows in seconds."""
+    """Return the error of one fit, and the seconds of ``transform`` per 1000 rows."""
     fitted = clone(sampler).set_params(random_state=seed).fit(rows)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(All features of|Features of)")
@@ -444,7 +452,7 @@ def _posteriors(weights, onehot):
 
 
 def _error_of_mean(values):
-    """Return the standard error of the mean of each row, NaN for a single value."""
+    """Return the standard error of the mean of each row; NaN for a single draw."""
     if values.shape[1] == 1:
         return np.full(len(values), np.nan)
     return values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])

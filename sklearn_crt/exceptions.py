@@ -1,4 +1,4 @@
-"""The warning class of the package, with which all warnings can be filtered."""
+"""The warning class of the package, by which its warnings can be filtered."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ def __dir__() -> list[str]:
 
 
 class ApproximationWarning(RuntimeWarning):
-    """Warning that an approximation by random features or a result may be inaccurate.
+    """Warning about results that may be inaccurate because of an approximation.
 
-    All warnings about the quality of an approximation belong to this class: features
-    that estimate the kernel poorly, predictions whose kernel weights vanish, features
-    that overflow or underflow, and phases that are too large for the floating type. A
-    query raises it at most once, with the number of affected rows. In a grid search
-    over ``sigma``, such warnings are expected for some values. With this class you can
-    silence them without hiding other warnings.
+    It is used if features estimate the kernel poorly, if the kernel weights of a
+    prediction vanish, if features overflow or underflow, and if phases are too large
+    for the floating-point dtype. Each method call warns at most once about each
+    problem, and the warning reports the number of affected rows.
+
+    In a grid search over ``sigma``, such warnings are expected for some values. With
+    this class you can ignore them without hiding other warnings.
 
     See Also
     --------
-    sklearn_crt.NadarayaWatsonClassifier : Estimates errors by ``approximation_error``.
+    sklearn_crt.NadarayaWatsonClassifier : Its method ``approximation_error`` estimates
+        errors.
     sklearn_crt.compare_samplers : Measure the errors of several samplers.
 
     Examples

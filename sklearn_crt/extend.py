@@ -1,7 +1,7 @@
 """Base classes for your own couplings, feature maps, kernels and samplers.
 
-Everything else in ``sklearn_crt.frequencies``, ``sklearn_crt.maps`` and
-``sklearn_crt.rows`` is private and may change in any release.
+All other contents of ``sklearn_crt.frequencies``, ``sklearn_crt.maps`` and
+``sklearn_crt.rows`` are private and may change in any release.
 """
 
 from .frequencies import (

@@ -1,4 +1,4 @@
-"""Displays of prediction intervals and of their coverage, which need matplotlib."""
+"""Matplotlib displays of prediction intervals and of their coverage."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["CoverageDisplay", "PredictionIntervalDisplay"]
 
 
-_N_VALUES = 200  # values of the column at which predictions are made
-_N_GROUPS = 10  # groups of rows by similarity
+_N_VALUES = 200  # number of values of the column for which targets are predicted
+_N_GROUPS = 10  # number of groups of rows, formed by similarity to the training data
 
 
 def __dir__() -> list[str]:
@@ -28,7 +28,7 @@ def __dir__() -> list[str]:
 
 
 def _result(estimator: Any, method: str, X: Any, *options: Any) -> np.ndarray:
-    """Return the result of a method of an estimator, or of the last of its steps."""
+    """Call a method of an estimator, or of the last step of a pipeline."""
     if hasattr(estimator, "steps"):
         X = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X
         estimator = estimator[-1]
@@ -36,7 +36,7 @@ def _result(estimator: Any, method: str, X: Any, *options: Any) -> np.ndarray:
 
 
 def _axes(ax: Any) -> Any:
-    """Return the given axes, or those of a new figure."""
+    """Return the given axes, or the axes of a new figure if they are None."""
     if ax is None:
         import matplotlib.pyplot as plt
 
@@ -46,39 +46,39 @@ def _axes(ax: Any) -> Any:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PredictionIntervalDisplay:
-    """Predictions and prediction intervals along one column.
+    """Plot of predictions and prediction intervals as a function of one column.
 
-    Create it with :meth:`from_estimator`.
+    Use :meth:`from_estimator` to create a display.
 
     Parameters
     ----------
     values : ndarray of shape (n_values,)
         Values of the column.
     predictions : ndarray of shape (n_values,)
-        Predictions at these values.
+        Predictions for these values.
     intervals : ndarray of shape (n_intervals, n_values, 2)
-        Lower and upper ends of the intervals.
+        Lower and upper bounds of the intervals.
     coverages : sequence of float
         Requested coverage of each interval.
     feature_name : str, default=None
-        Name of the column, which labels the axis.
+        Name of the column, used as the label of the axis.
     rows : tuple of two ndarray of shape (n_samples,), default=None
-        Values of the column and targets of rows, drawn as points.
+        Values of the column and targets for some rows, which are plotted as points.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        The axes with the bands.
+        The axes with the plot.
     figure_ : matplotlib Figure
-        The figure of these axes.
+        The figure that contains the axes.
     bands_ : list of matplotlib collections
-        One band per interval.
+        One band per interval, from the widest to the narrowest.
     line_ : matplotlib Line2D
         The line of the predictions.
 
     See Also
     --------
-    CoverageDisplay : Whether the intervals contain as many targets as requested.
+    CoverageDisplay : Plot of the observed against the requested coverage.
     """
 
     values: np.ndarray
@@ -99,24 +99,25 @@ class PredictionIntervalDisplay:
         coverages: Sequence[float] = (0.5, 0.9),
         ax: Axes | None = None,
     ) -> Self:
-        """Draw predictions and intervals while one column varies.
+        """Plot predictions and prediction intervals while one column varies.
 
         Parameters
         ----------
         estimator : estimator
             A fitted regressor with ``predict_interval`` and one output, or a pipeline
-            that ends in one.
+            that ends in such a regressor.
         X : {array-like, DataFrame} of shape (n_samples, n_features)
-            Rows. The column varies between its extremes in these rows, and the other
-            columns have their medians.
+            Data that determines the values of the columns. The selected column varies
+            from its minimum to its maximum, and the other columns are set to their
+            medians.
         y : array-like of shape (n_samples,), default=None
-            Targets of the rows, which are drawn as points if given.
+            Targets of the rows. If given, the rows are plotted as points.
         feature : int or str, default=0
             Position of the column, or its name in a DataFrame.
         coverages : sequence of float, default=(0.5, 0.9)
             Requested coverages, between 0 and 1.
         ax : matplotlib Axes, default=None
-            Axes to draw on; new ones if None.
+            Axes to plot on. If None, a new figure is created.
 
         Returns
         -------
@@ -126,8 +127,8 @@ class PredictionIntervalDisplay:
         Raises
         ------
         ValueError
-            If ``feature`` is not a column of X, a coverage is not between 0 and 1, or X
-            and y have different lengths.
+            If ``feature`` is not a column of X, if a coverage is not between 0 and 1,
+            or if X and y have different lengths.
         AttributeError
             If the estimator has no prediction intervals.
 
@@ -143,7 +144,7 @@ class PredictionIntervalDisplay:
         'x0'
         """
         coverages = sorted(map(check_coverage, coverages))
-        names = list(X.columns) if hasattr(X, "iloc") else None  # of pandas
+        names = list(X.columns) if hasattr(X, "iloc") else None  # a pandas DataFrame
         rows = check_array(X)
         if isinstance(feature, str):
             if names is None or feature not in names:
@@ -174,12 +175,12 @@ class PredictionIntervalDisplay:
         return display.plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the display.
+        """Plot the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; new ones if None.
+            Axes to plot on. If None, a new figure is created.
 
         Returns
         -------
@@ -188,7 +189,7 @@ class PredictionIntervalDisplay:
         """
         self.ax_ = ax = _axes(ax)
         self.figure_ = ax.figure
-        order = np.argsort(self.coverages)[::-1]  # wide bands are below narrow ones
+        order = np.argsort(self.coverages)[::-1]  # plot narrow bands above wide bands
         self.bands_ = [
             ax.fill_between(
                 self.values,
@@ -211,35 +212,37 @@ class PredictionIntervalDisplay:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CoverageDisplay:
-    """Empirical coverage of prediction intervals against the requested coverage.
+    """Plot of the observed against the requested coverage of prediction intervals.
 
-    Create it with :meth:`from_estimator`. One line is that of all rows. The others are
-    those of the deciles of ``score_samples``, from the rows that are least similar to
-    the training data to those that are most similar. For calibrated intervals all lines
-    follow the diagonal, apart from random variation.
+    Use :meth:`from_estimator` to create a display. One line shows the coverage for all
+    rows. The other lines show it for the deciles of ``score_samples``, from the rows
+    that are least similar to the training data to those that are most similar. If the
+    intervals are calibrated, all lines follow the diagonal, apart from random
+    variation.
 
     Parameters
     ----------
     requested : ndarray of shape (n_coverages,)
         Requested coverages.
     observed : ndarray of shape (n_coverages,)
-        Proportion of the targets inside the intervals.
+        Proportion of the targets inside the intervals, for each requested coverage.
     by_similarity : ndarray of shape (n_groups, n_coverages)
-        The same for deciles of the rows, in ascending order of ``score_samples``.
+        This proportion for each decile of the rows, in ascending order of
+        ``score_samples``.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        The axes with the lines.
+        The axes with the plot.
     figure_ : matplotlib Figure
-        The figure of these axes.
+        The figure that contains the axes.
     lines_ : list of matplotlib Line2D
-        The lines of the groups, and that of all rows as the last one.
+        The lines of the deciles, followed by the line of all rows.
 
     See Also
     --------
-    PredictionIntervalDisplay : The intervals along one column.
-    sklearn.calibration.CalibrationDisplay : The same for class probabilities.
+    PredictionIntervalDisplay : Plot of the intervals as a function of one column.
+    sklearn.calibration.CalibrationDisplay : Calibration curve of class probabilities.
     """
 
     requested: np.ndarray
@@ -256,21 +259,21 @@ class CoverageDisplay:
         coverages: Sequence[float] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
         ax: Axes | None = None,
     ) -> Self:
-        """Compare the coverage of intervals on test rows with the requested one.
+        """Plot the coverage of prediction intervals on test data.
 
         Parameters
         ----------
         estimator : estimator
             A fitted regressor with ``predict_interval``, ``score_samples`` and one
-            output, or a pipeline that ends in one.
+            output, or a pipeline that ends in such a regressor.
         X : {array-like, DataFrame} of shape (n_samples, n_features)
-            Rows that the estimator was not fitted to.
+            Test data, which must not contain training rows.
         y : array-like of shape (n_samples,)
-            Their targets.
+            Targets of the test data.
         coverages : sequence of float, default=(0.1, 0.2, ..., 0.9)
             Requested coverages, between 0 and 1.
         ax : matplotlib Axes, default=None
-            Axes to draw on; new ones if None.
+            Axes to plot on. If None, a new figure is created.
 
         Returns
         -------
@@ -280,7 +283,7 @@ class CoverageDisplay:
         Raises
         ------
         ValueError
-            If a coverage is not between 0 and 1, or X and y have different lengths.
+            If a coverage is not between 0 and 1, or if X and y have different lengths.
         AttributeError
             If the estimator has no prediction intervals or no ``score_samples``.
 
@@ -312,12 +315,12 @@ class CoverageDisplay:
         return display.plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw the display.
+        """Plot the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Axes to draw on; new ones if None.
+            Axes to plot on. If None, a new figure is created.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Kernels as objects for the parameter ``kernel``, and as functions of rows."""
+"""Kernel objects for the ``kernel`` parameter of estimators, and kernel functions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-_BLOCK_ENTRIES = 2**17  # kernel values that are computed at a time (a megabyte)
+_BLOCK_ENTRIES = 2**17  # number of kernel values computed at a time (a megabyte)
 
 _SHARED: dict[str, list[Any]] = {
     "X": ["array-like", "sparse matrix"],
@@ -67,7 +67,8 @@ def matern_kernel(
     sigma : float or array-like of shape (n_features,), default=1.0
         Inverse length scale, by which the rows are multiplied.
     shape_matrix : array-like of shape (n_features, n_features), default=None
-        Symmetric positive definite M of the norm sqrt(u' M u); None for the identity.
+        Symmetric positive definite matrix M that defines the norm
+        |u|_M = sqrt(u' M u). None means the identity.
 
     Returns
     -------
@@ -86,12 +87,12 @@ def matern_kernel(
 
     Notes
     -----
-    For a half-integer nu the kernel is a polynomial times an exponential. An integer nu
-    needs two Bessel functions, for which SciPy has fast implementations. From nu = 25
-    on, the uniform expansion of the Bessel function for large order is exact up to
-    rounding. For any other nu, :data:`scipy.special.kve` is used or, for many pairs, a
-    spline through its values, with an error of 1e-11. The matrix is computed in blocks
-    of rows.
+    For a half-integer nu, the kernel is a polynomial times an exponential. From nu = 25
+    on, it is computed by the uniform expansion of the Bessel function for large orders,
+    which is exact up to rounding. For any other nu, the Bessel function
+    :data:`scipy.special.kve` is evaluated for each pair or, if there are many pairs,
+    interpolated by polynomials, with an error below 1e-11. The matrix is computed in
+    blocks of rows.
 
     References
     ----------
@@ -143,8 +144,8 @@ def laplacian_kernel(
     sigma : float or array-like of shape (n_features,), default=1.0
         Inverse length scale, by which the rows are multiplied.
     shape_matrix : array-like of shape (n_features, n_features), default=None
-        Symmetric positive definite M of the norm sqrt(u' M u), for ``norm="l2"``;
-        None for the identity.
+        Symmetric positive definite matrix M that defines the norm
+        |u|_M = sqrt(u' M u) if ``norm="l2"``. None means the identity.
 
     Returns
     -------
@@ -191,7 +192,7 @@ def exponential_power_kernel(
     sigma: Sigma = 1.0,
     shape_matrix: ArrayLike | None = None,
 ) -> np.ndarray:
-    r"""Exponential-power kernel.
+    r"""Compute the exponential-power kernel.
 
     .. math:: k = \exp(-|\sigma (x - y)|_M^\alpha)
 
@@ -202,12 +203,13 @@ def exponential_power_kernel(
     Y : {array-like, sparse matrix}, default=None
         Other rows, or a single row if X is a single row. X if None.
     alpha : float, default=1.0
-        Exponent in (0, 2]; 1 gives the Laplacian kernel, and 2 the Gaussian kernel
-        exp(-r^2).
+        Exponent in (0, 2]. A value of 1 gives the Laplacian kernel, and 2 gives the
+        Gaussian kernel exp(-r^2).
     sigma : float or array-like of shape (n_features,), default=1.0
         Inverse length scale, by which the rows are multiplied.
     shape_matrix : array-like of shape (n_features, n_features), default=None
-        Symmetric positive definite M of the norm sqrt(u' M u); None for the identity.
+        Symmetric positive definite matrix M that defines the norm
+        |u|_M = sqrt(u' M u). None means the identity.
 
     Returns
     -------
@@ -246,10 +248,10 @@ def _radial(
     shape_matrix: ArrayLike | None,
     kernel: RadialKernel,
 ) -> Any:
-    """Return the kernel at the distances |sigma (x - y)|_M of all pairs.
+    """Return the kernel for the distances |sigma (x - y)|_M of all pairs of rows.
 
-    The kernel of two single rows is a float. Only functions of scikit-learn need this,
-    so the public functions are annotated with the type of all other results.
+    For two single rows, the kernel is a float. Only functions of scikit-learn need this
+    case, so the annotations of the public functions ignore it.
     """
     if np.ndim(X) == 1:
         u = _difference(X, Y, sigma)
@@ -264,7 +266,7 @@ def _radial(
     factor = shape_factor(shape_matrix, X.shape[1])
     X, Y = (Z.astype(np.float64, copy=False) for Z in (X, Y))
     dense = not (sparse.issparse(X) or sparse.issparse(Y))
-    # distances between centred rows are more accurate
+    # rows are centred, which makes their distances more accurate
     frame = Frame(check_sigma(sigma, X.shape[1]), Y.mean(axis=0) if dense else None)
     keys = frame.rows(Y).times(factor)
     out = np.empty((X.shape[0], Y.shape[0]), dtype=dtype)

@@ -1,4 +1,4 @@
-"""Positive features exp(-|x - z|^2) at points z near anchors."""
+"""Positive features exp(-|x - z|^2) for random points z near anchors."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..rows import DenseInputs, Inputs
 from .base import LogFeatures, PairedColumns, PairedMap
 from .radial import LARGEST, GaussianKernel
 
-_CHUNK = 1024  # points whose distances to all anchors are computed at a time
+_CHUNK = 1024  # number of points whose distances to anchors are computed at a time
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True, eq=False)
 class AnchorMixture:
-    """Mixture of N(a, I / 4) over anchors a."""
+    """Mixture of the normal distributions N(a, I / 4) around anchors a."""
 
     anchors: np.ndarray  # (n_anchors, n_features)
     weights: np.ndarray  # (n_anchors,)
@@ -35,9 +35,9 @@ class AnchorMixture:
         *,
         even: bool,
     ) -> np.ndarray:
-        """Return points, in the order of the columns.
+        """Return points from the mixture, in the order of the columns.
 
-        Each point has the distribution of the mixture, and draws are nested.
+        A draw of fewer points consists of the first points of a larger draw.
         """
         # noise (n_features, n_frequencies) -> (n_components, n_features)
         m, order = noise.shape[1], rng.permutation(len(self.anchors))
@@ -59,21 +59,23 @@ class AnchorMixture:
         return log_means
 
 
-_N_BATCHES, _BATCH = 64, 256  # number of points from which the variance is estimated
+_N_BATCHES, _BATCH = 64, 256  # batches, and points per batch, to estimate the variance
 
 
 @dataclass(frozen=True, eq=False)
 class AnchoredMap(PairedMap):
-    """Features exp(-|x - z|^2), divided by the root of D times a mixture density.
+    """Features exp(-|x - z|^2) / sqrt(D h(z)) at D points z.
 
-    The ``frequencies`` are the standard normal vectors w of the points z = a +- w / 2.
+    The weight h(z) is the mean of ``exp(-2 |z - a|^2)`` over the anchors a. The points
+    are z = a + w / 2, and also a - w / 2 for pairs, where the ``frequencies`` w are
+    standard normal.
     """
 
     points: Frequencies
     log_mean_square: np.ndarray  # (n_components,)
     law: AnchorMixture | None
     gaussian: GaussianKernel
-    block_factor: ClassVar[int] = 4  # because points are drawn for each block of pairs
+    block_factor: ClassVar[int] = 4  # larger blocks, because each draws points
 
     @property
     def variance_is_exact(self) -> bool:
@@ -101,7 +103,7 @@ class AnchoredMap(PairedMap):
     def variance_with_error(
         self, X: Inputs, Y: Inputs
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return an estimate of the variance, and its standard error."""
+        """Return the estimated variance of kernel estimates, and its standard error."""
         # -> (n_X, n_Y)
         if self.law is None:
             raise ValueError(
@@ -116,13 +118,13 @@ class AnchoredMap(PairedMap):
             means = means + delta / (i + 1)
             squares = squares + delta * (batch - means)
         errors = np.sqrt(squares / (_N_BATCHES * (_N_BATCHES - 1)))
-        # the square of the kernel is known
+        # the square of the kernel is known, so only the second moment is estimated
         one = np.exp(-X.sq_distances(Y))
         log_unit = np.full(one.shape, -math.log(self.n_components))
         parts = means - one, errors
         found = [self.gaussian.variance(part, log_unit.copy(), X, Y) for part in parts]
         if self.gaussian.softmax:
-            # products that underflow, multiplied by a factor that overflows
+            # the variance is unknown if the products underflow and the factor overflows
             unknown = means < np.finfo(means.dtype).tiny
             unknown &= 2 * self.gaussian.log_pair_factor(X, Y) > LARGEST
             for values in found:
@@ -132,11 +134,11 @@ class AnchoredMap(PairedMap):
     def _batch_of_products(
         self, law: AnchorMixture, X: Inputs, Y: Inputs, rng: np.random.Generator
     ) -> np.ndarray:
-        """Return one estimate of s + (2P / D) (c - K^2), which is K^2 + D variance.
+        """Return an estimate of s + (2P / D) (c - K^2), which is K^2 + D * variance.
 
-        P is the number of pairs among D columns, s is the mean square of the product of
-        the features at a point, and c is the mean of this product times that at the
-        other point of the pair.
+        P is the number of pairs of points among the D columns. Each point gives a
+        product of a feature of x and a feature of y. Its mean square is s, and c is the
+        mean of the product of the two products of a pair.
         """
         columns = self.columns
         if columns.n_pairs:
@@ -165,6 +167,6 @@ class AnchoredMap(PairedMap):
 def _form_of_points(
     points: Frequencies, log_mean_square: np.ndarray, log_scale: float
 ) -> Affine:
-    """Return the affine form 2 z.x - |z|^2 + ... of the log features."""
+    """Return the log features without the term -|x|^2, as affine functions of x."""
     offsets = log_scale - points.sq_norms.astype(np.float64) - 0.5 * log_mean_square
     return Affine(points, 2.0, offsets[None])

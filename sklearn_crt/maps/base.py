@@ -1,4 +1,4 @@
-"""The interface of feature maps, which depend only on frequencies and rows."""
+"""The interface of feature maps, whose output depends only on frequencies and rows."""
 
 from __future__ import annotations
 
@@ -34,20 +34,21 @@ LogFeatures = tuple[Any, Any]
 class FeatureMap(ABC):
     """Feature map whose inner products are unbiased estimates of a kernel.
 
-    It is immutable; a different ``sigma`` or floating type needs another map. Rows must
-    have been centred and scaled by ``frame``, and may belong to any array library.
+    A map is immutable; a different ``sigma`` or floating-point dtype requires a new
+    map. The rows passed to it must be centred and scaled by ``frame``, and may be
+    arrays of any library.
 
     Attributes
     ----------
     frame : Frame
         Centre and sigma.
     n_components : int
-        Number of columns.
+        Number of features.
     """
 
     frame: Frame
     n_components: int
-    # factor that reduces the number of pairs whose variances are computed at once
+    # multiplies the number of pairs whose variances are computed at once
     block_factor: ClassVar[int] = 1
 
     @property
@@ -72,27 +73,29 @@ class FeatureMap(ABC):
 
     @property
     def phase_rate(self) -> float:
-        """Largest norm of frequencies for which plain products are accurate (a hook).
+        """Largest norm of the frequencies, used to warn about large phases (a hook).
 
-        It is 0 if the features contain no sines or cosines.
+        It is 0 if the features contain no sines or cosines, or if large phases are
+        computed with a higher precision.
         """
         return 0.0
 
     @cached_property
     def tables(self) -> Any:
-        """Tree of arrays that ``log_features`` needs, computed once (a hook).
+        """Nested arrays that ``log_features`` needs, computed once (a hook).
 
-        Its nodes are tuples, frequencies, affine forms and maps. ``to`` converts the
-        arrays in it to those of another library.
+        The containers are tuples, frequencies, affine forms and maps. ``to`` converts
+        the arrays in them to another library.
         """
         return ()
 
     @abstractmethod
     def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
-        """Return the features of a chunk of rows as mantissa and exponent.
+        """Return the features of a chunk of rows as mantissas and exponents.
 
-        The features are ``mantissa * exp(exponent)``, so nothing overflows or
-        underflows. The features of a row do not depend on other rows.
+        The features are ``mantissa * exp(exponent)``. Because the exponential is not
+        evaluated, nothing overflows or underflows. The features of a row do not depend
+        on other rows.
 
         Parameters
         ----------
@@ -121,12 +124,12 @@ class FeatureMap(ABC):
         Returns
         -------
         kernel : ndarray of shape (n_X, n_Y)
-            Of all pairs.
+            Kernel values of all pairs.
         """
 
     @abstractmethod
     def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        """Return the variance of the estimate over the frequencies.
+        """Return the variance of the kernel estimate over random frequencies.
 
         Parameters
         ----------
@@ -136,27 +139,27 @@ class FeatureMap(ABC):
         Returns
         -------
         variance : ndarray of shape (n_X, n_Y)
-            Of all pairs.
+            Variances of all pairs.
         """
 
     def features(self, rows: Inputs, *, key: bool = False) -> Any:
         """Return the features of a chunk of rows.
 
-        This is a hook, because some maps can compute them faster than by
-        ``log_features``.
+        Subclasses may override this method if they can compute the features faster
+        than through ``log_features``.
 
         Parameters
         ----------
         rows : Inputs
-            Rows that ``frame`` has centred and scaled. ``rows.output(n_components)`` is
-            memory into which the result may be written.
+            Rows that ``frame`` has centred and scaled. The result may be written into
+            the array ``rows.output(n_components)``.
         key : bool, default=False
             Whether to compute the features of keys instead of queries.
 
         Returns
         -------
         features : array of shape (..., n_rows, n_components)
-            Of these rows.
+            Features of these rows.
         """
         mantissa, exponent = self.log_features(rows, key=key)
         out = exponent if mantissa is None else mantissa
@@ -165,18 +168,19 @@ class FeatureMap(ABC):
     def estimate(self, X: Inputs, Y: Inputs) -> np.ndarray:
         """Return estimates of the kernel, which are inner products of the features.
 
-        They are computed in log space, so they are finite whenever the estimate itself
-        is. This is a hook for maps with a better method.
+        They are computed in log space, so features that overflow do not matter as long
+        as the estimate itself is finite. Subclasses with a better method may override
+        this one.
 
         Parameters
         ----------
         X, Y : Inputs
-            Queries and keys, in the floating type of the map.
+            Queries and keys, in the floating-point dtype of the map.
 
         Returns
         -------
         estimate : ndarray of shape (n_X, n_Y)
-            Of all pairs.
+            Estimates for all pairs.
         """
         queries = mantissa_and_exponent(self.log_features(X), X)
         keys = mantissa_and_exponent(self.log_features(Y, key=True), Y)
@@ -185,28 +189,28 @@ class FeatureMap(ABC):
             for mantissa, exponent in (queries, keys)
         )
         product = left @ right.T
-        # pairs of rows whose large features are in different columns
+        # the product underflows for pairs whose large features are in different columns
         lost = np.abs(product) < 1e10 * np.finfo(product.dtype).tiny
         lost &= queries[1].shape[1] > 1
         with np.errstate(over="ignore", invalid="ignore"):
-            root = np.exp((log_left + log_right.T) / 2)  # the square may overflow
+            root = np.exp((log_left + log_right.T) / 2)  # its square may overflow
             estimate = product * root * root
             for i in np.flatnonzero(lost.any(axis=1)):
                 mantissa = queries[0][i] * keys[0][lost[i]]
                 logs = queries[1][i] + keys[1][lost[i]]
                 terms, peak = weights_from_logs(logs, mantissa)
-                total = terms.sum(axis=1)  # a sum of terms that may cancel
+                total = terms.sum(axis=1)  # 0 if the terms cancel
                 total[total != 0] *= np.exp(peak[total != 0, 0])
                 estimate[i, lost[i]] = total
         return estimate
 
     def frequency_index(self) -> np.ndarray | None:
-        """Return the index of the frequency that belongs to each column.
+        """Return the index of the frequency from which each column is computed.
 
         Returns
         -------
         index : ndarray of int of shape (n_components,) or None
-            Indices from 0; None if columns do not belong to single frequencies.
+            Indices from 0; None if a column depends on more than one frequency.
         """
         return np.arange(self.n_components)
 
@@ -222,14 +226,14 @@ class FeatureMap(ABC):
         key : bool, default=False
             Whether to compute the features of keys instead of queries.
         workspace : Workspace, default=None
-            Memory for arrays that are overwritten by the next chunk.
+            Reusable memory for temporary arrays, which the next chunk overwrites.
 
         Yields
         ------
         rows : slice
             The rows of the chunk.
         mantissa, exponent : array or None
-            As ``log_features`` returns them.
+            Mantissas and exponents, as returned by ``log_features``.
         """
         feature_map = self.to(X)
         for rows in row_chunks(X, self.n_components):
@@ -237,34 +241,35 @@ class FeatureMap(ABC):
             yield rows, *feature_map.log_features(unit, key=key)
 
     def rescaled(self: Map, sigma: float | np.ndarray) -> Map:
-        """Return the map for another sigma with the same frequencies.
+        """Return a map with another sigma and the same frequencies.
 
         Parameters
         ----------
         sigma : float or ndarray of shape (n_features,)
-            The multiplier.
+            New value of the factor by which rows are multiplied.
 
         Returns
         -------
         map : FeatureMap
-            The map with the new sigma. Parameters that ``fit`` would choose for this
-            sigma keep their old values.
+            The map with the new sigma. Parameters that ``fit`` derives from sigma keep
+            their old values.
         """
         return replace(self, frame=self.frame.with_sigma(sigma))
 
     def to(self: Map, like: Array) -> Map:
-        """Return a copy for the array library, device and data type of an array.
+        """Return a copy for the array library, device and dtype of an array.
 
         Parameters
         ----------
-        like : array or sparse table
-            Array whose library, device and floating type the rows will have.
+        like : array or sparse matrix
+            Array with the library, device and floating-point dtype that the rows will
+            have.
 
         Returns
         -------
         map : FeatureMap
-            A copy, which is created once for each library, device and type. Kernel and
-            variance are still computed by NumPy.
+            A copy, which is created once for each library, device and dtype. The kernel
+            and its variance are still computed by NumPy.
         """
         place = place_of(like)
         known = self.__dict__.setdefault("_moved", {})
@@ -272,12 +277,12 @@ class FeatureMap(ABC):
             moved, tables = replace(self), move(self.tables, like_table(like))
             changes = {"frame": self.frame.to(like), "tables": tables}
             vars(moved).update(changes, _moved={place: moved})
-            # a single assignment, because other threads may read it
+            # a single assignment, because other threads may read the dictionary
             known[place] = moved
         return known[place]
 
     def astype(self: Map, dtype: DTypeLike) -> Map:
-        """Return the map with its frequencies converted to a floating type.
+        """Return the map with its frequencies converted to a floating-point dtype.
 
         Parameters
         ----------
@@ -287,7 +292,7 @@ class FeatureMap(ABC):
         Returns
         -------
         map : FeatureMap
-            The converted map, or this map if it already has the type.
+            The converted map, or this map if it already has the dtype.
         """
         like, changes = np.empty(0, dtype), {}
         for field in fields(self):
@@ -300,7 +305,8 @@ class FeatureMap(ABC):
     def __getstate__(self) -> dict[str, object]:
         """Return the fields, without cached tables."""
         names = [field.name for field in fields(self)]
-        # it is in another library, or belongs to several heads
+        # these tables were moved to another library, or combined for several heads, so
+        # they cannot be recomputed from the fields
         if "is_resolved" in self.__dict__:
             names += ["tables", "is_resolved"]
         return {name: getattr(self, name) for name in names}
@@ -317,7 +323,7 @@ class FrequencyMap(FeatureMap):
     Attributes
     ----------
     frequencies : Frequencies
-        Frequencies for rows that are multiplied by ``sigma``.
+        Frequencies, to be multiplied by rows that ``frame`` has scaled by ``sigma``.
     coupling : Coupling
         Their joint distribution.
     """
@@ -347,12 +353,12 @@ class FrequencyMap(FeatureMap):
 
     @property
     def cosine(self) -> float | None:
-        """Cosine of the angle of such a pair, or None if its covariance is unknown."""
+        """Cosine of the angle between frequencies in a block, or None if unknown."""
         return self.coupling.fixed_cosine(self.n_features)
 
     @property
     def variance_is_exact(self) -> bool:
-        """Whether ``variance`` is exact for the coupling that is used."""
+        """Whether ``variance`` is exact for the coupling of this map."""
         known = self.n_pairs == 0 or self.cosine is not None
         return known and self.coupling.exact
 
@@ -360,9 +366,10 @@ class FrequencyMap(FeatureMap):
 # ------------------------------------------------------------- parts of several maps
 @dataclass(frozen=True)
 class PairedColumns:
-    """Layout with two columns per frequency: cosines, then sines, then single ones.
+    """Layout of features with two columns per frequency: all cosines, then all sines.
 
-    If the number of columns is odd, the last one is single and has a random phase.
+    If the number of columns is odd, the last frequency has a single column, which is a
+    cosine with a random phase.
     """
 
     n_pairs: int
@@ -371,7 +378,7 @@ class PairedColumns:
 
     @classmethod
     def of(cls, n_components: int, *, single: bool = False) -> PairedColumns:
-        """Return the layout for a given number of components."""
+        """Return the layout for a number of columns, without pairs if ``single``."""
         return cls(0, n_components, 1) if single else cls(*divmod(n_components, 2))
 
     @property
@@ -381,15 +388,15 @@ class PairedColumns:
 
     @property
     def index(self) -> np.ndarray:
-        """Index of the frequency that belongs to each column."""
+        """Index of the frequency of each column."""
         pairs = np.arange(self.n_pairs)
         return np.concatenate([pairs, pairs, self.n_pairs + np.arange(self.n_single)])
 
 
 def mantissa_and_exponent(features: LogFeatures, rows: Inputs) -> tuple[Array, Array]:
-    """Return mantissas and exponents of log features as arrays.
+    """Return the mantissas and exponents of ``log_features`` as arrays.
 
-    If one of them is None, it is replaced by a single column of ones or of zeros.
+    Mantissas of None are replaced by a column of ones, exponents by a column of zeros.
     """
     mantissa, exponent = features
     return (
@@ -412,9 +419,9 @@ class PairedMap(FrequencyMap):
         return self.columns.index
 
 
-# ----------------------------------------------------------------- trees of arrays
+# ------------------------------------------------------------------- nested arrays
 def move(tree: Any, like: Array) -> Any:
-    """Return a tree whose arrays are in the library, device and type of another one."""
+    """Return a copy of a tree with all arrays in the place and dtype of ``like``."""
     if isinstance(tree, tuple):
         nodes = []
         for node in tree:
@@ -433,9 +440,9 @@ def map_arrays(
 ) -> Any:
     """Apply a function to corresponding arrays of trees with the same structure.
 
-    The function is called with the path of a leaf and the arrays there, or with the
-    scales of affine forms if these differ. ValueError is raised if the trees differ in
-    anything other than the values of their arrays.
+    The function is called with the path of a leaf and the arrays at this leaf, or with
+    the scales of affine forms if the scales differ. ValueError is raised if the trees
+    differ in anything other than the values of their arrays and scales.
     """
     first = trees[0]
     if any(type(tree) is not type(first) for tree in trees):
@@ -463,7 +470,7 @@ def map_arrays(
     for name in names:
         values = (getattr(tree, name) for tree in trees)
         rebuilt.__dict__[name] = map_arrays(function, *values, path=(*path, name))
-    for name in ("stacked", "_moved"):  # these were computed from the previous numbers
+    for name in ("stacked", "_moved"):  # caches computed from the previous arrays
         rebuilt.__dict__.pop(name, None)
     return rebuilt
 
@@ -477,7 +484,7 @@ _NODES: list[tuple[type, tuple[str, ...]]] = [
 
 
 def _field_astype(value: Any, like: np.ndarray) -> Any:
-    """Return a field in another floating type; tuples are converted recursively."""
+    """Convert a field, or the fields in a tuple, to another floating-point dtype."""
     if isinstance(value, FeatureMap):
         return value.astype(like.dtype)
     if isinstance(value, Frequencies):
@@ -490,5 +497,5 @@ def _field_astype(value: Any, like: np.ndarray) -> Any:
 
 
 def like_tuple(old: tuple[Any, ...], values: list[Any]) -> Any:
-    """Return values as a tuple of the same kind; named tuples keep their names."""
+    """Return values as a tuple of the same type, which may be a named tuple."""
     return getattr(old, "_make", tuple)(values)

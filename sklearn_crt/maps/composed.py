@@ -1,6 +1,7 @@
 """Maps composed of other maps: sums of products, and maps for pairs of clusters.
 
-The raw rows of a part are the rows of the composed map, multiplied by ``sigma``.
+Each part of a composed map receives the rows of the composed map, which are already
+centred and multiplied by ``sigma``, as its raw rows.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ from .radial import Gaussian, GaussianKernel
 
 # ------------------------------------------------------------------- maps of maps
 class ComposedMap(FeatureMap):
-    """Base class of maps that consist of several parts."""
+    """Base class of maps that are composed of other maps."""
 
     @property
     @abstractmethod
     def parts(self) -> list[Any]:
-        """All maps of which this map consists."""
+        """All maps of which this map is composed."""
 
     @property
     def frequencies(self) -> JointFrequencies:
@@ -55,7 +56,7 @@ class ComposedMap(FeatureMap):
         return all(part.variance_is_exact for part in self.parts)
 
     def frequency_index(self) -> None:
-        """Return None, because columns do not belong to single frequencies."""
+        """Return None, because a column may depend on several frequencies."""
 
 
 def _joint(parts: Sequence[Any]) -> JointFrequencies:
@@ -63,7 +64,7 @@ def _joint(parts: Sequence[Any]) -> JointFrequencies:
 
 
 def _both_sides(X: Inputs, Y: Inputs) -> tuple[Inputs, Inputs]:
-    """Return queries and keys as raw rows of parts; identical ones remain identical."""
+    """Return queries and keys as raw rows of the parts; one object if Y is X."""
     queries = X.part_of_map()
     return queries, queries if Y is X else Y.part_of_map()
 
@@ -76,7 +77,7 @@ def _of_part(part: FeatureMap, method: str, X: Inputs, Y: Inputs) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """Clusters of queries or of keys."""
+    """Clusters of queries, or clusters of keys."""
 
     centers: np.ndarray  # (n_clusters, n_features)
     spreads: np.ndarray  # (n_clusters, n_features)
@@ -84,12 +85,15 @@ class Clusters:
 
     def assign(self, rows: Rows) -> np.ndarray:
         """Return the cluster of each row."""
-        with config_context(assume_finite=True):  # checked before
+        with config_context(assume_finite=True):  # the rows have been validated
             return pairwise_distances_argmin(rows, self.centers.astype(rows.dtype))
 
 
 class ClusterBlock(NamedTuple):
-    """Columns of one map, for queries and keys of certain clusters."""
+    """A block of columns, computed by one map for certain clusters.
+
+    ``queries`` and ``keys`` state for each cluster whether the block is used for it.
+    """
 
     part: FeatureMap
     columns: slice
@@ -99,7 +103,10 @@ class ClusterBlock(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClusteredMap(ComposedMap):
-    """Map whose features are zero except in the blocks of the cluster of a row."""
+    """Map that assigns blocks of columns to clusters of queries and keys.
+
+    The features of a row are zero in all blocks that are not used for its cluster.
+    """
 
     clusters: tuple[Clusters, Clusters]
     blocks: tuple[ClusterBlock, ...]
@@ -118,7 +125,7 @@ class ClusteredMap(ComposedMap):
 
     @cached_property
     def tables(self) -> tuple[Any, ...]:
-        """The parts, and for both sides the centres and the blocks of each cluster."""
+        """The parts, and the centres and blocks of the clusters on both sides."""
         sides = []
         for key, clusters in enumerate(self.clusters):
             centers = np.ascontiguousarray(clusters.centers.T, np.float64)
@@ -130,9 +137,9 @@ class ClusteredMap(ComposedMap):
         return tuple(self.parts), tuple(sides)
 
     def _active(self, rows: Inputs, key: bool) -> Array:
-        """Return whether each row has the columns of each block."""
+        """Return whether each block is used for each row, (..., n_rows, n_blocks)."""
         centers, halves, active = self.tables[1][key]
-        # half the squared distances, minus |x|^2 / 2
+        # half the squared distances minus |x|^2 / 2, which does not affect the argmin
         gaps = halves - rows.project(centers)
         xp = namespace_of(gaps)
         nearest = xp.argmin(gaps, axis=-1, keepdims=True)
@@ -143,7 +150,7 @@ class ClusteredMap(ComposedMap):
         out = rows.output(self.n_components) if len(rows.shape) == 2 else None
         if out is None:
             return super().features(rows, key=key)
-        # a row has few of the blocks, so this is 3 to 5 times faster than computing all
+        # a row uses few blocks, so this is 3 to 5 times faster than computing all
         out[:] = 0
         unit, is_active = rows.part_of_map(), self._active(rows, key)
         for part, block, own in zip(
@@ -166,7 +173,7 @@ class ClusteredMap(ComposedMap):
             here, nothing = is_active[..., i : i + 1], xp.zeros_like(mantissa)
             mantissas.append(xp.where(here, mantissa, nothing))
             exponents.append(xp.where(here, exponent, nothing - math.inf))
-        # columns that belong to no block
+        # columns that are not part of any block are zero
         for _ in range(self.blocks[-1].columns.stop, self.n_components):
             mantissas.append(rows.zeros())
             exponents.append(rows.zeros() - math.inf)
@@ -183,7 +190,7 @@ class ClusteredMap(ComposedMap):
         return self._pairwise("estimate", X, Y)
 
     def _pairwise(self, method: str, X: Inputs, Y: Inputs) -> np.ndarray:
-        """Call a method of the map of each pair of rows."""
+        """Call a method on all pairs of rows, each with the map of its block."""
         result = np.empty((X.shape[0], Y.shape[0]), X.dtype)
         for block, i, j in self.members(X, Y):
             pair = X.part_of_map().take(i), Y.part_of_map().take(j)
@@ -193,7 +200,7 @@ class ClusteredMap(ComposedMap):
     def members(
         self, X: Inputs, Y: Inputs
     ) -> Iterator[tuple[ClusterBlock, np.ndarray, np.ndarray]]:
-        """Yield the blocks with the indices of their queries and keys."""
+        """Yield each block with the indices of the queries and keys that use it."""
         pairs = zip(self.clusters, (X, Y), strict=True)
         queries, keys = (side.assign(rows.matrix) for side, rows in pairs)
         for block in self.blocks:
@@ -204,7 +211,7 @@ class ClusteredMap(ComposedMap):
 
 
 class Term(NamedTuple):
-    """Columns of a base map, multiplied by those of a coefficient map or a constant."""
+    """Product of the features of a base map with a coefficient map or a constant."""
 
     base: int
     coefficient: int | None
@@ -216,10 +223,11 @@ class Term(NamedTuple):
 class SumOfProductsMap(ComposedMap):
     r"""The map of :math:`\sum_k \lambda_k K_k + (1 - \sum_k \lambda_k) K_{last}`.
 
-    Sums of maps are concatenations of columns, and products of maps are row-wise outer
-    products. A coefficient is a constant plus the estimate of a map, :math:`\lambda_k =
-    a_k + r_{1k} \cdot r_{2k}`. Columns that the products do not use belong to a spare
-    map, whose weight is its proportion of the columns.
+    For a sum of kernels, the features are concatenated; for a product of kernels, the
+    row-wise outer product of the features is computed. A coefficient is a constant plus
+    the estimate of a map, :math:`\lambda_k = a_k + r_{1k} \cdot r_{2k}`. Columns that
+    the products leave unused are filled by a spare map, which is weighted by its
+    proportion of the columns.
     """
 
     bases: tuple[FeatureMap, ...]
@@ -305,7 +313,7 @@ class SumOfProductsMap(ComposedMap):
             factor = one if part is None else coefficients[part]
             mantissa = _outer(xp.multiply, scale * factor[0], bases[base][0])
             exponent = _outer(xp.add, factor[1], bases[base][1])
-            # zero times a factor that may be infinite is zero
+            # define zero times infinity as zero
             exponent = xp.where(
                 mantissa == 0, xp.full_like(exponent, -math.inf), exponent
             )
@@ -315,8 +323,8 @@ class SumOfProductsMap(ComposedMap):
         return xp.concat(mantissas, axis=-1), exponent
 
     def features(self, rows: Inputs, *, key: bool = False) -> Array:
-        # exponentials are computed for the columns of the maps instead of their
-        # products, unless one factor could overflow and the other underflow
+        # exponentials are computed before the maps are multiplied, since the products
+        # have more columns, unless one factor could overflow and the other underflow
         (bases, parts, _), unit = self.tables, rows.part_of_map()
         coefficients = [p.log_features(p.frame.inside(unit), key=key) for p in parts]
         if any(exponent is not None for _, exponent in coefficients):
@@ -328,7 +336,7 @@ class SumOfProductsMap(ComposedMap):
                 columns.append(base.features(inside, key=key))
                 continue
             mantissa, exponent = base.log_features(inside, key=key)
-            # a new array, because exponents are overwritten
+            # a new array, because exp_features overwrites the exponents
             exponent = factor + (0 if exponent is None else exponent)
             columns.append(exp_features(mantissa, exponent))
         if len(self.terms) == 1 and self.terms[0].scale == 1:  # a single base map
@@ -378,7 +386,7 @@ class SumOfProductsMap(ComposedMap):
     def coefficient_moments(
         self, X: Inputs, Y: Inputs
     ) -> tuple[list[np.ndarray | float], list[np.ndarray | float]]:
-        """Return means and variances of all the coefficients, (n_X, n_Y) each."""
+        """Return the means and the variances of all coefficients, (n_X, n_Y) each."""
         means: list[np.ndarray | float] = []
         variances: list[np.ndarray | float] = []
         for part, a in zip(self.coefficients, self.constants, strict=True):
@@ -387,7 +395,7 @@ class SumOfProductsMap(ComposedMap):
         return [*means, 1.0 - sum(means)], [*variances, sum(variances)]
 
     def _gaussian_variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        """Return the variance without row factors and without the spare map."""
+        """Return the variance without the row factors and the spare map."""
         means, variances = self.coefficient_moments(X, Y)
         total = np.zeros((X.shape[0], Y.shape[0]))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -410,7 +418,7 @@ class SumOfProductsMap(ComposedMap):
 
     @property
     def _covariance_is_known(self) -> bool:
-        """Whether the covariance of maps with shared frequencies has a closed form."""
+        """Whether the covariance of base maps that share frequencies is known."""
         first, last = self.bases[0], self.bases[-1]
         return (
             len(self.bases) == 2
@@ -445,7 +453,7 @@ def _outer(
     left, right = left[..., :, None], right[..., None, :]
     if out is not None:
         shape = *out.shape[:-1], left.shape[-2], right.shape[-1]
-        # reshape returns a view, because only one axis is split
+        # this reshape returns a view, because it only splits the last axis
         function(left, right, out=out.reshape(shape))
         return out
     pairs = function(left, right)
@@ -453,7 +461,7 @@ def _outer(
 
 
 def _product_without_nan(left: float | np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return left * right, where zero times infinity is zero."""
+    """Return left * right, with zero times infinity defined as zero."""
     with np.errstate(over="ignore", invalid="ignore"):
         product = left * right
         if np.isfinite(product.sum()):

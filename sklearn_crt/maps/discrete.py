@@ -1,4 +1,4 @@
-"""Monomials of the coordinates, with random integer exponents."""
+"""Features that are monomials of the coordinates with random integer exponents."""
 
 from __future__ import annotations
 
@@ -19,43 +19,48 @@ from ..rows import Inputs
 from .base import FrequencyMap, LogFeatures
 from .radial import GaussianKernel
 
-# used instead of minus infinity: multiplied by 0 it is 0, multiplied by a count it
-# exceeds all other terms, and multiplied by 1e15 it does not overflow
+# Finite substitute for log(0). Multiplied by an exponent of 0 it gives 0, multiplied by
+# a positive exponent it outweighs all other terms, and multiplied by 1e15 it does not
+# overflow.
 _LOG_OF_ZERO = {4: -1e20, 8: -1e200}
-# largest argument of I_0, for which its series has about 60 terms
+# largest argument at which I_0 is computed from its series, which needs about 60 terms
 _LARGEST_ARGUMENT = 40.0
-_LARGEST_LOG = 600.0  # largest log of a product of values of I_0 that is finite
+_LARGEST_LOG = 600.0  # largest log of a product of values of I_0, to avoid overflow
 
 Columns = Iterable[tuple[np.ndarray, np.ndarray]]
 
 
 class CountLaw(ABC):
-    """Distribution p of the exponents k, and constants of the features."""
+    """Distribution p of the exponents k, and the factors of the features due to p."""
 
     @property
     @abstractmethod
     def scale(self) -> float:
-        """Divisor of the coordinates, of similar size, so that powers are small."""
+        """Divisor of the coordinates that keeps their powers moderate."""
 
     @abstractmethod
     def draw(self, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
-        """Draw counts in C order; smaller draws are the beginning of larger ones."""
+        """Draw exponents in C order; a smaller draw is the start of a larger one."""
 
     @abstractmethod
     def log_weights(
         self, log_factorials: np.ndarray, n_features: int
     ) -> np.ndarray | float:
-        """Return the log of prod_l scale^k_l / sqrt(k_l! p(k_l)) per frequency."""
+        """Return the log of prod_l scale^k_l / sqrt(k_l! p(k_l)) for each frequency."""
         # log_factorials (n_frequencies,) -> (n_frequencies,)
 
     @abstractmethod
     def log_excess(self, products: np.ndarray) -> np.ndarray:
-        """Return the non-negative log(E2 / K^2) of one coordinate."""
+        """Return log(E2 / K^2) for one coordinate l, which is not negative.
+
+        E2 is the second moment of the product of the features of x and y, and K is the
+        kernel. The array ``products`` contains x_l y_l.
+        """
 
     def sum_of_log_excesses(self, columns: Columns) -> np.ndarray:
-        """Return the sum of ``log_excess`` over the coordinates, for pairs of rows.
+        """Return the sum of ``log_excess`` over the coordinates for all pairs of rows.
 
-        This is a hook for distributions with a faster method.
+        Subclasses may override this method with a faster one.
         """
         # columns (n_X,) -> (n_X, n_Y)
         products = (np.multiply.outer(x, y) for x, y in columns)
@@ -64,7 +69,7 @@ class CountLaw(ABC):
 
 @dataclass(frozen=True)
 class PoissonLaw(CountLaw):
-    """Poisson counts."""
+    """Exponents with a Poisson distribution."""
 
     lambda_: float
 
@@ -87,7 +92,7 @@ class PoissonLaw(CountLaw):
 
 @dataclass(frozen=True)
 class GeometricLaw(CountLaw):
-    """Geometric counts, P(k) = p (1 - p)^k."""
+    """Exponents with a geometric distribution, P(k) = p (1 - p)^k."""
 
     p: float
 
@@ -111,8 +116,8 @@ class GeometricLaw(CountLaw):
         return np.maximum(excess, 0)
 
     def sum_of_log_excesses(self, columns: Columns) -> np.ndarray:
-        """Return the sum from products of I_0, which is 6 to 9 times as fast."""
-        # The difference between a product and 1 is stored, because it may be tiny.
+        """Return the sum, computed from products of I_0 (6 to 9 times faster)."""
+        # each product minus 1 is stored, because the difference may be tiny
         total: np.ndarray | float = 0.0
         excess: np.ndarray | float = 0.0
         factor, log_size, kept = 2 / self.scale, 0.0, []
@@ -136,11 +141,11 @@ class GeometricLaw(CountLaw):
 
 
 def _bessel_excess(x: np.ndarray, y: np.ndarray, factor: float) -> np.ndarray:
-    """Return I_0(factor x y) - 1 of all pairs.
+    """Return I_0(factor x y) - 1 for all pairs.
 
-    Each term of the power series is a positive product of a number that depends on x
-    and one that depends on y. The result is therefore a product of two narrow matrices,
-    without cancellation.
+    Each term of the power series is positive, and the product of a function of x and a
+    function of y. The result is therefore a product of two narrow matrices, without
+    cancellation.
     """
     largest_x, largest_y = (float(np.abs(side).max(initial=0)) for side in (x, y))
     quarter = (0.5 * factor * largest_x * largest_y) ** 2
@@ -175,7 +180,7 @@ class DiscreteMap(FrequencyMap):
 
     @cached_property
     def tables(self) -> tuple[Affine, Frequencies, float]:
-        """The form of log magnitudes, the parities of the exponents, the log scale."""
+        """The affine form of log magnitudes, exponents modulo 2, and the log scale."""
         counts = self.frequencies.to_dense().astype(np.float64)
         log_factorials = special.gammaln(counts + 1).sum(axis=0)
         log_weights = self.law.log_weights(log_factorials, self.n_features)
@@ -187,15 +192,15 @@ class DiscreteMap(FrequencyMap):
 
     @cached_property
     def _supports(self) -> Frequencies:
-        """Array that is 1 if an exponent is not zero, for sparse rows of 0 and 1."""
+        """Array that is 1 where an exponent is positive, for sparse rows."""
         return Frequencies((self.frequencies.to_dense() > 0).astype(np.float32))
 
     def _raised(self, x: Array) -> Array:
-        """Return the coordinates, limited from below by ``least``."""
+        """Return the coordinates, with those below ``least`` replaced by ``least``."""
         return x if self.least is None else at_least(x, self.least)
 
     def _exponents(self, rows: Inputs) -> Array:
-        """Return the logs of the magnitudes; zeros become about ``_LOG_OF_ZERO``."""
+        """Return log|f| for all features f, or about ``_LOG_OF_ZERO`` if f is 0."""
         raised = rows if self.least is None else rows.map(self._raised)
         row_term = self.gaussian.plus_row_factor(-0.5 * raised.sq_norms, rows)
         of_zero, log_scale = _LOG_OF_ZERO[itemsize(rows)], self.tables[2]
@@ -212,7 +217,7 @@ class DiscreteMap(FrequencyMap):
         return exponent
 
     def _n_negative(self, rows: Inputs) -> Array:
-        """Return the number of negative coordinates with odd exponents."""
+        """Return the number of negative coordinates with odd exponents per feature."""
         dtype, xp = rows.dtype, namespace_of(rows.sq_norms)
         return rows.map(lambda x: xp.astype(x < 0, dtype)).project(self.tables[1])
 

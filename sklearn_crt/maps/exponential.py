@@ -26,12 +26,13 @@ class ExponentialMap(PairedMap):
 
     .. math:: f(x) = \tfrac{1}{\sqrt m}\, e^{w' A w + w' B x + c(x)}
 
-    with A, B and c from ``quadratic``: a number A (PosRF, OPRF, SimRF), a complex one
-    and either sign (GERF), a matrix (DERF), a diagonal (CE). Real features have one
-    column per frequency. If a frequency represents w and -w, the columns of all w come
-    first, then those of all -w, then single ones. Complex features have the columns Re
-    f and Im f for queries and Re g, -Im g for keys; a last frequency with a single
-    column has :math:`\sqrt 2\, \mathrm{Re}(e^{ib} f)`.
+    where ``quadratic`` defines A, B and c. A is a real number for PosRF, OPRF and
+    SimRF, a complex number for GERF, a matrix for DERF; CE has a diagonal matrix B.
+    Real features have one column per frequency. If a frequency w also represents -w,
+    the columns of all w come first, then those of all -w, then the columns of
+    frequencies without an opposite. Complex features have the columns Re f and Im f for
+    queries, and Re g and -Im g for keys. If the number of columns is odd, the last
+    frequency has the single column :math:`\sqrt 2\, \mathrm{Re}(e^{ib} f)`.
     """
 
     quadratic: Quadratic
@@ -40,12 +41,12 @@ class ExponentialMap(PairedMap):
 
     @property
     def A(self) -> complex | np.ndarray:
-        """Coefficient of the square of the frequency, a number or a matrix."""
+        """Coefficient A of the term that is quadratic in w: a number or a matrix."""
         return self.quadratic.coefficient
 
     @property
     def s(self) -> int:
-        """Sign of the product of the two sides."""
+        """Sign s in ``|x + s y|^2``, on which the variance depends."""
         return self.quadratic.s
 
     @property
@@ -62,8 +63,8 @@ class ExponentialMap(PairedMap):
 
     @cached_property
     def tables(self) -> tuple[Side, ...]:
-        """The forms for queries and keys, which are one object if they are equal."""
-        # the features of w and -w together count as one in the mean over frequencies
+        """The exponents for queries and for keys, or a single one if they are equal."""
+        # w and -w together count as one frequency in the mean
         m = self.n_frequencies
         log_scale = np.full((1, m), -0.5 * math.log(m))
         if self.is_positive:
@@ -77,7 +78,7 @@ class ExponentialMap(PairedMap):
         )
 
     @cached_property
-    def phase_rate(self) -> float:  # made once
+    def phase_rate(self) -> float:  # computed once
         forms = (side.phase for side in self.tables if side.phase is not None)
         return max(
             (abs(f.scale) * math.sqrt(f.frequencies.sq_norms.max()) for f in forms),
@@ -125,12 +126,12 @@ class ExponentialMap(PairedMap):
             log_unit = log_unit - 2 * math.log(m) - X.sq_distances(Y)
             return self.gaussian.variance(total, log_unit, X, Y)
         constant, spread, q = self.quadratic.pair_terms(X, Y)
-        top = constant + spread  # all values are in units of exp(top) K^2
+        top = constant + spread  # all terms below are in units of exp(top) K^2
         total = n_single * -np.expm1(-top)
         if n_pairs:
             total = total + n_pairs * _pair_share(constant, spread, q)
         if self.n_pairs > 0 and self.cosine is not None:
-            # pairs w and -w have angles of either sign
+            # replacing one frequency by its opposite changes the cosine from c to -c
             angles = {self.cosine, -self.cosine} if n_pairs else {self.cosine}
             covariances = [
                 positive_block_covariance(q, self.n_features, angle) for angle in angles
@@ -143,8 +144,8 @@ class ExponentialMap(PairedMap):
 def _pair_share(constant: float, spread: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Return (exp(c + s) + exp(c - q) - 2) / (2 exp(c + s)) without cancellation.
 
-    With the mean mu and half the difference delta of the exponents, it is expm1(mu) + 2
-    exp(mu) sinh(delta / 2)^2, times exp(-mu - delta).
+    If mu is the mean of the two exponents and delta is half their difference, the
+    result is (expm1(mu) + 2 exp(mu) sinh(delta / 2)^2) exp(-mu - delta).
     """
     delta, mu = 0.5 * (spread + q), constant + 0.5 * (spread - q)
     near = -np.expm1(-np.clip(mu, -1, 1)) * np.exp(-delta)
@@ -152,14 +153,14 @@ def _pair_share(constant: float, spread: np.ndarray, q: np.ndarray) -> np.ndarra
     return 0.5 * np.expm1(-delta) ** 2 + np.where(np.abs(mu) < 1, near, far)
 
 
-# Up to these bounds |w| |x| on a phase w.x, the products of BLAS are accurate enough.
-# The rounding error of a product is up to 4 units in the last place of |w| |x| and
-# depends on the BLAS kernel and on the number of rows: 8e-6 at 2^5 in float32, 3e-8 in
-# float64.
+# If |w| |x| is below these limits, BLAS computes the phase w.x accurately enough. Its
+# rounding error is up to 4 units in the last place of |w| |x|, and depends on the BLAS
+# kernel and on the number of rows. At the limit it is 8e-6 in float32 (2^5) and 3e-8 in
+# float64 (2^26).
 _LARGEST_IN_SINGLE = 2.0**5
 _LARGEST_IN_DOUBLE = 2.0**26
-# Gaussian frequencies reach 2^5 at an ordinary sigma if there are many columns, where a
-# second product would be slow. The error at 2^8 is 6e-5.
+# With many columns, Gaussian frequencies exceed 2^5 for common values of sigma, and a
+# second product would be slow. They have a larger limit, at which the error is 6e-5.
 _LARGEST_OF_LIGHT_TAILS = 2.0**8
 
 
@@ -167,8 +168,8 @@ _LARGEST_OF_LIGHT_TAILS = 2.0**8
 class TrigonometricMap(PairedMap):
     r"""Features :math:`(\cos w \cdot x, \sin w \cdot x) / \sqrt{m}` of m frequencies.
 
-    The columns are all cosines, then all sines. A frequency with a single column has
-    :math:`\sqrt{2/m} \cos(w \cdot x + b)`.
+    All cosines come first, then all sines. A frequency with a single column has the
+    feature :math:`\sqrt{2/m} \cos(w \cdot x + b)`.
     """
 
     radial: RadialKernel
@@ -206,7 +207,7 @@ class TrigonometricMap(PairedMap):
         phases = rows.project(frequencies)
         is_plain = isinstance(phases, np.ndarray)
         if not (self.heavy_tailed or (is_plain and phases.ndim == 2)):
-            # not computed, because that would have to wait for the device
+            # the norm is not computed, because reading it would wait for the device
             longest = 0.0
         elif is_plain:
             longest = math.sqrt(rows.sq_norms.max())
@@ -265,18 +266,18 @@ def _accurate_phases(
     bounds: np.ndarray,
     largest: float,
 ) -> Array:
-    """Return the phases, and replace those whose rounding depends on other rows.
+    """Return the phases, and recompute those that BLAS does not round reproducibly.
 
-    BLAS rounds the products of one row differently from those of many rows. If the
-    bound |w| |x| of a column exceeds ``largest``, float32 phases are computed in
-    float64 and reduced modulo 2 pi. If it exceeds 2^26, phases of both types are
-    computed by sums in a fixed order. They are then the same for a row alone and among
-    others, even if no digit of the phase is significant.
+    BLAS rounds the products of a single row differently from those of many rows. If the
+    bound |w| |x| of a column exceeds ``largest``, its float32 phases are computed in
+    float64 and reduced modulo 2 pi. If the bound exceeds 2^26, the products are summed
+    in a fixed order for both dtypes. The phases of a row then do not depend on the
+    other rows, even if none of their digits is significant.
     """
     # phases (..., n_rows, n_frequencies), bounds (n_frequencies,)
     has_wider = itemsize(phases) == 4 and float_types(phases)[0] != phases.dtype
     in_order = bounds > (_LARGEST_IN_DOUBLE if has_wider else largest)
-    in_double = (bounds > largest) & ~in_order  # no column, if there is no wider type
+    in_double = (bounds > largest) & ~in_order  # all False if there is no wider dtype
     for suspects, project, fold in (
         (np.flatnonzero(in_double), rows.project_in_double, _without_turns),
         (np.flatnonzero(in_order), rows.project_in_order, _folded),
@@ -289,7 +290,7 @@ def _accurate_phases(
 
 
 def _without_turns(phases: Array) -> Array:
-    """Reduce phases up to 2^26 modulo 2 pi, to the range from -pi to pi."""
+    """Reduce phases of magnitude up to 2^26 modulo 2 pi, to the range [-pi, pi]."""
     turns = namespace_of(phases).round(phases / (2 * math.pi))
     return phases - 2 * math.pi * turns
 
@@ -297,13 +298,13 @@ def _without_turns(phases: Array) -> Array:
 def _folded(phases: Array) -> Array:
     """Reduce phases of any size modulo 2 pi, with full precision."""
     xp = namespace_of(phases)
-    # before NumPy 2.0 the function has only its old name
+    # before NumPy 2.0, the function is only available under its old name
     atan2 = xp.atan2 if hasattr(xp, "atan2") else xp.arctan2
     return atan2(xp.sin(phases), xp.cos(phases))
 
 
 def _with_columns(array: Array, index: np.ndarray, values: Array) -> Array:
-    """Replace the values of some columns; for NumPy in place."""
+    """Replace the values of some columns, in place for NumPy arrays."""
     if isinstance(array, np.ndarray):
         array[..., index] = values
         return array

@@ -1,4 +1,4 @@
-"""Loops over chunks of rows: features, grids over sigma, variances."""
+"""Loops over chunks of rows for features, grids of sigma and variances."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from ..rows import Frame, Inputs
 from .base import FeatureMap, LogFeatures, like_tuple
 from .radial import GaussianKernel
 
-# pairs of rows whose variances are computed at once, few enough for the cache
+# number of pairs of rows whose variances are computed at once, to fit into the cache
 _PAIRS = 2**18
 
 
 def transform(
     feature_map: FeatureMap, X: Any, *, key: bool = False, n_jobs: int | None = None
 ) -> tuple[Any, int, bool]:
-    """Return features, the number of rows that are zero, and if any overflowed."""
+    """Return features, the number of zero rows, and whether any feature overflowed."""
     feature_map = feature_map.to(X)
     if not on_host(X):
         return _transform_elsewhere(feature_map, X, key)
@@ -45,7 +45,7 @@ def transform(
 def _fill(
     feature_map: FeatureMap, X: Any, out: np.ndarray, key: bool
 ) -> tuple[int, bool]:
-    """Write features to out; return the number of zero rows, and if any overflowed."""
+    """Write features to ``out``; return the last two results of ``transform``."""
     n_zero, overflows = 0, []
     counted = np.errstate(over="call", call=lambda *_: overflows.append(1))
     with counted, kept_workspace() as workspace:
@@ -65,7 +65,7 @@ def _fill(
 def _transform_elsewhere(
     feature_map: FeatureMap, X: Any, key: bool
 ) -> tuple[Any, int, bool]:
-    """Return the result of ``transform`` for rows on a device, in large chunks."""
+    """Return the results of ``transform`` for rows on a device, in large chunks."""
     xp, parts, n_zero, overflow = namespace_of(X), [], 0, False
     shape = X.shape[0], feature_map.n_components
     chunks = list(row_chunks(X, shape[1]))
@@ -92,8 +92,8 @@ def iter_path(
 ) -> Iterator[tuple[slice, Iterator[LogFeatures]]]:
     """Yield the log features of several maps, chunk by chunk.
 
-    If maps have the same frequencies and the same centre, and differ only in a scalar
-    sigma, the product with the frequencies is computed once.
+    Maps that have the same frequencies and centre, and differ only in a scalar sigma,
+    share the product of the rows with the frequencies.
     """
     path = [member.to(X) for member in path]
     for rows in row_chunks(X, path[0].n_components):
@@ -102,7 +102,7 @@ def iter_path(
 
 def _path_features(path: Sequence[FeatureMap], X: Any) -> Iterator[LogFeatures]:
     """Yield the log features of each map for one chunk of raw rows."""
-    units: dict[Any, Inputs] = {}  # rows minus each centre, for sigma = 1
+    units: dict[Any, Inputs] = {}  # for each centre, the rows after centring, unscaled
     for member in path:
         frame = member.frame
         if np.ndim(frame.sigma) > 0:
@@ -117,9 +117,10 @@ def _path_features(path: Sequence[FeatureMap], X: Any) -> Iterator[LogFeatures]:
 
 
 def relative_error(feature_map: FeatureMap, X: Inputs, Y: Inputs) -> float:
-    """Return the approximate median of the predicted error relative to the kernel.
+    """Return the median standard deviation of estimates, relative to the kernel.
 
-    The error is that for independent frequencies, which is fast to compute.
+    It is computed for independent frequencies, for which the variance is fast to
+    compute. The kernel is represented by its root mean square over the pairs.
     """
     plain = _uncoupled(feature_map)
     with np.errstate(all="ignore"):
@@ -128,7 +129,7 @@ def relative_error(feature_map: FeatureMap, X: Inputs, Y: Inputs) -> float:
 
 
 def _uncoupled(value: Any) -> Any:
-    """Return a map, or a field of it, for the Gaussian kernel without a coupling."""
+    """Return a map, or a field of it, without coupling and softmax factors."""
     if isinstance(value, Coupling):
         return Antithetic(Independent()) if value.opposite else Independent()
     if isinstance(value, GaussianKernel):
@@ -142,7 +143,7 @@ def _uncoupled(value: Any) -> Any:
 
 
 def variance_in_blocks(feature_map: FeatureMap, X: Inputs, Y: Inputs) -> np.ndarray:
-    """Return the variance of all pairs, from blocks that fit into the cache."""
+    """Return the variances of all pairs, computed in blocks that fit into the cache."""
     n_rows, n_keys = X.shape[0], Y.shape[0]
     step = max(1, feature_map.block_factor * _PAIRS // n_keys)
     if step >= n_rows:
@@ -151,6 +152,6 @@ def variance_in_blocks(feature_map: FeatureMap, X: Inputs, Y: Inputs) -> np.ndar
     for rows in gen_batches(n_rows, step):
         block = X.take(rows)
         variance[rows] = feature_map.variance(block, Y)
-        if Y is X:  # pairs of a row with itself, whose distance is exactly 0
+        if Y is X:  # on the diagonal, the distance must be exactly 0
             variance[rows, rows] = feature_map.variance(block, block)
     return variance

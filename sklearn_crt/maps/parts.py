@@ -1,4 +1,4 @@
-"""Maps that are used as parts of hybrids: signs, weighted and third-party maps."""
+"""Maps that serve as parts of hybrids: sign maps, weighted and third-party maps."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from .variance import angles, orthogonal_sign_moment
 
 @dataclass(frozen=True, eq=False)
 class SignMap(FrequencyMap):
-    """Features sign(t.x) / sqrt(2n) for n directions, with a minus sign for keys.
+    """Features sign(t.x) / sqrt(2n) for n directions t, with a minus sign for keys.
 
-    They estimate the angle between the rows divided by pi, minus 1/2.
+    Their inner product estimates theta / pi - 1/2, where theta is the angle between a
+    query and a key.
     """
 
     @property
@@ -30,7 +31,7 @@ class SignMap(FrequencyMap):
 
     @property
     def cosine(self) -> float | None:
-        """Either 0 or None, because other angles have no closed form."""
+        """Either 0 or None, because no closed form is known for other angles."""
         return 0.0 if super().cosine == 0 else None
 
     @cached_property
@@ -46,10 +47,10 @@ class SignMap(FrequencyMap):
         return namespace_of(products).where(products >= 0, signs, -signs), None
 
     def _with_sure_signs(self, products: np.ndarray, rows: Inputs) -> np.ndarray:
-        """Return the products; those with an uncertain sign are summed in order.
+        """Return the products, with those of uncertain sign summed in a fixed order.
 
-        Otherwise the sign of a product that is nearly zero would depend on rounding
-        errors of BLAS, and therefore on the number of rows.
+        Otherwise the sign of a product close to zero would depend on the rounding of
+        BLAS, which varies with the number of rows.
         """
         norms = np.sqrt(self.frequencies.sq_norms)
         error = 4 * np.finfo(products.dtype).eps * np.sqrt(rows.sq_norms) * norms
@@ -75,10 +76,10 @@ class SignMap(FrequencyMap):
 
 @dataclass(frozen=True, eq=False)
 class WeightedMap(FeatureMap):
-    """Map whose kernel is a number w times that of another map with the same frame.
+    """Map whose kernel is w times the kernel of another map with the same frame.
 
-    The features of the other map are multiplied by sqrt(abs(w)) for queries, and by
-    sign(w) sqrt(abs(w)) for keys.
+    The features of the other map are multiplied by sqrt(abs(w)) for queries and by
+    sign(w) sqrt(abs(w)) for keys, because the weight w may be negative.
     """
 
     base: FrequencyMap
@@ -133,13 +134,13 @@ class WeightedMap(FeatureMap):
 
 @dataclass(frozen=True, eq=False)
 class ThirdPartyMap(FeatureMap):
-    """The features of a fitted transformer of another package, as a part of a map."""
+    """Map that computes its features with a transformer of another package."""
 
     transformer: Any
 
     @classmethod
     def of(cls, transformer: Any, X: Any) -> ThirdPartyMap:
-        """Return the map of a fitted transformer, which is applied to one row."""
+        """Return the map of a fitted transformer; count its features on one row."""
         return cls(Frame(), transformer.transform(X[:1]).shape[1], transformer)
 
     @property
@@ -165,7 +166,7 @@ class ThirdPartyMap(FeatureMap):
     def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
         sides = {True: "transform_key", False: "transform"}
         side = sides[key and hasattr(self.transformer, "transform_key")]
-        with config_context(assume_finite=True):  # checked before
+        with config_context(assume_finite=True):  # the rows have been validated
             features = getattr(self.transformer, side)(rows.matrix)
         features = features.toarray() if hasattr(features, "toarray") else features
         return np.asarray(features, dtype=rows.dtype), None
@@ -178,5 +179,5 @@ class ThirdPartyMap(FeatureMap):
 
 
 def _matrices(X: Inputs, Y: Inputs) -> tuple[Rows, ...]:
-    """Return the arguments of a kernel for two sets of rows, or for one set."""
+    """Return the arguments for a kernel: two matrices, or one if Y is X."""
     return (X.matrix,) if Y is X else (X.matrix, Y.matrix)

@@ -1,8 +1,8 @@
-r"""The quadratic forms in the exponents of exponential features.
+r"""Quadratic forms, which are the exponents of exponential features.
 
-A feature of a query is :math:`\exp(w'Aw + w'Bx + c(x))`. For every A, the mean of the
-product of the features of a query and a key over standard normal w is the kernel. A and
-B determine the variance of the product.
+A feature of a query x is :math:`\exp(w'Aw + w'Bx + c(x))`, where w is standard normal.
+For every A, B and c can be chosen so that the product of the features of a query and a
+key has the kernel as its mean. The variance of the product depends on A and B.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ PairTerms = tuple[Any, np.ndarray, np.ndarray]
 
 
 class Side(NamedTuple):
-    """The exponents of queries or keys: affine in the rows, plus a term per row.
+    """The exponents of the features of queries or of keys.
 
-    The real part is ``magnitude``, or the log of ``scale`` if it is the same for all
-    rows. The imaginary part is ``phase``.
+    They are affine functions of the row, plus a term per row that does not depend on
+    the frequency. The real part is given by ``magnitude``, or by the log of ``scale``
+    if it is the same for all rows, and the imaginary part by ``phase``.
     """
 
     magnitude: Affine
     phase: Affine | None = None
     scale: Array | None = None  # (1, n_frequencies)
-    sq_norm: float = -1.0  # factor of |x|^2 in the real part
-    # (n_features, 2): coefficients of x^2 in the real and the imaginary part
+    sq_norm: float = -1.0  # coefficient of |x|^2 in the real part
+    # (n_features, 2): coefficients of x_l^2 in the real and in the imaginary part
     squares: Array | None = None
-    single_phase: Array | None = None  # (1, 1), phase of a last single column
-    shift: Array | None = None  # (1, n_features): h, if the form is a function of x - h
-    axes: Frequencies | None = None  # matrix in the quadratic form |axes (x - h)|^2
+    single_phase: Array | None = None  # (1, 1), phase b of the last column if single
+    shift: Array | None = None  # (1, n_features): h if the form depends on x - h
+    axes: Frequencies | None = None  # the matrix in |axes (x - h)|^2
 
     def terms(self, rows: Inputs) -> tuple[Inputs, Array, Any]:
-        """Return the rows to which the forms apply, and the terms per row."""
+        """Return the rows to which the affine forms apply, and the terms per row."""
         # -> rows, (..., n_rows, 1), (..., n_rows, 1) or None
         if self.shift is not None and self.axes is not None:
-            # exp(x.y) from x' and y', multiplied by exp(-|x|^2 / 2) for the Gaussian
-            # kernel
+            # exp(-|x|^2 / 2) turns the kernel exp(x.y) into the Gaussian kernel
             inside = rows.shifted(self.shift)
             turned, other_side = inside.project(self.axes), rows.shifted(-self.shift)
             term = -0.5 * (sums_of_squares(turned) + other_side.sq_norms)
@@ -69,9 +69,9 @@ class Side(NamedTuple):
 class Quadratic(ABC):
     """The exponent of an exponential feature, as a function of w and x."""
 
-    s = 1  # sign of the product of the two sides
+    s = 1  # sign in |x + s y|^2, on which the variance depends
     is_real = True
-    knows_angles = True  # whether the covariance of frequencies of a block is known
+    knows_angles = True  # whether the covariance within a block has a closed form
 
     @property
     @abstractmethod
@@ -80,37 +80,38 @@ class Quadratic(ABC):
 
     @property
     def symmetric(self) -> bool:
-        """Whether both sides have the same features."""
+        """Whether queries and keys have the same features."""
         return True
 
     @abstractmethod
     def side(
         self, frequencies: Frequencies, log_scale: np.ndarray, *, key: bool
     ) -> Side:
-        """Return the exponents of queries or keys, plus log_scale."""
+        """Return the exponents for queries or for keys, with ``log_scale`` added."""
 
     def pair_terms(self, X: Inputs, Y: Inputs) -> PairTerms:
         """Return the quantities on which the variance of real features depends.
 
-        These are c, a number, s and q, (n_X, n_Y): the second moment of a product is
-        ``exp(c + s)``, that of products of w and -w ``exp(c - q)``, over K^2.
+        These are a number c and the matrices s and q of shape (n_X, n_Y). Relative to
+        K^2, the product of the features of x and y has the second moment ``exp(c + s)``
+        and, for pairs w and -w, the cross moment ``exp(c - q)``.
         """
         raise NotImplementedError(f"{self!r} has complex features.")
 
     def complex_variance(
         self, X: Inputs, Y: Inputs, counts: tuple[int, int, int], cosine: float | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the sum of the variances of complex features, as factor and log unit.
+        """Return the sum of the variances of all complex frequencies, and its log unit.
 
-        ``counts`` are the numbers of frequencies, of single columns and of pairs in
-        common blocks. The unit is exp(log unit) K^2.
+        The sum is in units of exp(log unit) K^2. ``counts`` are the numbers of
+        frequencies, of single columns, and of ordered pairs in the same block.
         """
         raise NotImplementedError(f"{self!r} has real features.")
 
 
 @dataclass(frozen=True)
 class IsotropicQuadratic(Quadratic):
-    r"""A number A, and :math:`B = \sqrt{s (1 - 4A)}`, for either sign s.
+    r"""Exponents whose coefficients A and :math:`B = \sqrt{s (1 - 4A)}` are numbers.
 
     .. math:: f(x) = D e^{A|w|^2 + B w \cdot x - (s+1)|x|^2/2}, \quad
        D = (1 - 4A)^{d/4}; \quad g(y) \text{ with } s B
@@ -146,11 +147,11 @@ class IsotropicQuadratic(Quadratic):
         A, s, d = self.A, self.s, frequencies.n_features
         B = cmath.sqrt(s * (1 - 4 * A))
         log_D = 0.25 * d * log_one_minus(4 * A)
-        if key:  # (Re g, -Im g) are the real and imaginary part of the conjugate
+        if key:  # Re g and -Im g are the parts of the complex conjugate of g
             A, B, log_D = A.conjugate(), s * B.conjugate(), log_D.conjugate()
         offsets = A.real * sq_norms + (log_D.real + log_scale)
         scale = None
-        # the exponential does not overflow in float32
+        # the limit of 80 prevents an overflow of the exponential in float32
         if B.real == 0 and np.abs(offsets).max() < 80:
             scale = np.exp(offsets)
         magnitude = Affine(frequencies, B.real, offsets)
@@ -171,10 +172,10 @@ class IsotropicQuadratic(Quadratic):
         size, *others = second_moment(*log_rho(self.A), s, q, d)
         one, log_scale = scaled_variance(size, *others)
         total = m * one
-        if n_single:  # half of E|fg|^2, due to the phase
+        if n_single:  # the random phase of a single column adds half of E|fg|^2
             total = total + 0.5 * np.exp(size - log_scale)
         if n_pairs and cosine is not None:
-            # E|fg|^2 >= K^2, and >= 1 for s = -1: the covariance has no large factor
+            # E|fg|^2 is at least K^2, and at least 1 for s = -1, so no factor exceeds 1
             if s > 0:
                 change = positive_block_covariance(q, d, cosine)
                 change *= np.exp(-log_scale)
@@ -188,7 +189,7 @@ class IsotropicQuadratic(Quadratic):
 def real_form(
     frequencies: Frequencies, sq_norms: Array, A: Any, log_scale: Any
 ) -> Affine:
-    """Return the exponents of real features for a number A, or one per head."""
+    """Return the exponents of real features; A is a number, or one number per head."""
     # sq_norms (..., 1, n_frequencies), A () or (..., 1, 1)
     xp, A = namespace_of(sq_norms), asarray_like(A, sq_norms)
     constant = 0.25 * frequencies.n_features * xp.log1p(-4 * A)
@@ -199,12 +200,13 @@ def real_form(
 
 @dataclass(frozen=True, eq=False)
 class DiagonalQuadratic(Quadratic):
-    r"""Exponents with a real or complex diagonal a, coordinate by coordinate.
+    r"""Exponents with a diagonal matrix B, whose diagonal a is real or complex.
 
     .. math:: f(x) = e^{w \cdot a x - (a x)^2 / 2 - |x|^2 / 2}, \quad
        g(y) = e^{w \cdot y / a - (y / a)^2 / 2 - |y|^2 / 2}
 
-    with squares without conjugates. It is exact where :math:`y = -a^2 x`.
+    where the squares of complex vectors are sums of squares without conjugation. The
+    estimate is exact if :math:`y = -a^2 x`.
     """
 
     diagonal: np.ndarray  # (n_features,)
@@ -231,8 +233,8 @@ class DiagonalQuadratic(Quadratic):
         a = np.conjugate(1 / self.diagonal) if key else self.diagonal
         weights = frequencies.to_dense().astype(np.float64)
         magnitude = Affine(Frequencies(a.real[:, None] * weights), 1.0, log_scale)
-        # includes -|x|^2 / 2, because large squares that cancel would leave rounding
-        # errors
+        # The coefficients include -|x|^2 / 2. If it were added separately, large terms
+        # would cancel and leave their rounding errors.
         squares = -0.5 * (1 + np.square(a))
         squares = np.column_stack([squares.real, squares.imag])
         if self.is_real:
@@ -258,13 +260,13 @@ class DiagonalQuadratic(Quadratic):
         share = _relative_variance(
             real + imaginary, real - imaginary, _twice_products(left, right)
         )
-        # a single column adds half of E|fg|^2
+        # the random phase of a single column adds half of E|fg|^2
         return m * share + 0.5 * n_single, real + imaginary
 
 
 @dataclass(frozen=True, eq=False)
 class DenseQuadratic(Quadratic):
-    """Exponents with a matrix A with given axes, B = (I - 4A)^(1/2), and -|x|^2."""
+    """Exponents with a matrix A of given eigenvectors, and B = (I - 4A)^(1/2)."""
 
     axes: np.ndarray  # (n_features, n_features)
     rho: np.ndarray  # (n_features,), 1 / (1 - 8A)
@@ -289,7 +291,10 @@ class DenseQuadratic(Quadratic):
 
 @dataclass(frozen=True, eq=False)
 class AffineQuadratic(Quadratic):
-    """The same form for x' and y' with x'.y' = (x - h).(y + h)."""
+    """The form of ``DenseQuadratic`` for transformed queries x' and keys y'.
+
+    They are affine functions of x and y, with x'.y' = (x - h).(y + h).
+    """
 
     query_axes: np.ndarray  # (n_features, n_features)
     key_axes: np.ndarray  # (n_features, n_features)
@@ -328,10 +333,11 @@ def _form_of_axes(
     rotation: np.ndarray,
     rho: np.ndarray,
 ) -> Affine:
-    """Return the form for coordinates axes x, with the axes multiplied into w.
+    """Return the form for the coordinates ``axes @ x``, as an affine form in x.
 
-    Rotating w does not change its distribution. The features therefore do not depend on
-    the signs and the order of the axes, nor on their choice if some rho are equal.
+    The frequencies are rotated by ``rotation``, which does not change their
+    distribution. The features therefore do not depend on the signs or the order of the
+    axes, nor on the choice of axes for equal entries of rho.
     """
     weights = rotation @ frequencies.to_dense().astype(np.float64)
     spread = (1 + rho) / (2 * rho)  # eigenvalues of I - 4A
@@ -343,20 +349,20 @@ def _form_of_axes(
 def _diagonal_pair_terms(
     queries: np.ndarray, keys: np.ndarray, rho: np.ndarray
 ) -> PairTerms:
-    """Return c, s and q from coordinates x' and y', (n, d) and (m, d)."""
+    """Return c, s and q of ``pair_terms`` from coordinates x' (n, d) and y' (m, d)."""
     root = np.sqrt(rho)
     spread = _squared_sums(root * queries, root * keys)
     return float(np.sum(log_excess(rho))), spread, _squared_sums(queries, keys)
 
 
 def log_excess(rho: Any) -> Any:
-    """Return log of (1 + rho) / (2 sqrt(rho)), exact for rho near 1."""
+    """Return log((1 + rho) / (2 sqrt(rho))), accurate for rho near 1."""
     root = np.sqrt(rho)
     return np.log1p((1 - root) ** 2 / (2 * root))
 
 
 def _squared_sums(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return |x + y|^2 of all pairs of rows."""
+    """Return |x + y|^2 for all pairs of rows."""
     total = 2 * left @ right.T
     total += np.sum(left**2, axis=1)[:, None]
     total += np.sum(right**2, axis=1)
@@ -364,7 +370,7 @@ def _squared_sums(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _twice_products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return the imaginary part of z.z, twice the real times the imaginary parts."""
+    """Return Im(z.z) = 2 Re(z).Im(z) for z = left + right and all pairs of rows."""
     own = np.sum(left.real * left.imag, axis=1)[:, None]
     own = own + np.sum(right.real * right.imag, axis=1)
     return 2 * (own + left.real @ right.imag.T + left.imag @ right.real.T)

@@ -1,4 +1,4 @@
-"""Radial kernels: log profile, variance of a pair, and covariance in blocks."""
+"""Radial kernels, and the variances and covariances of their random features."""
 
 from __future__ import annotations
 
@@ -26,33 +26,35 @@ from .variance import (
     trigonometric_block_covariance,
 )
 
-# its exponential is finite, even if it is multiplied by a moderate factor
+# exponent whose exponential is finite, even if it is multiplied by a moderate factor
 LARGEST = 700.0
-# distance below which the relative effect of blocks on the variance is constant
+# distance below which the relative effect of a coupling on the variance is constant
 _SMALLEST = 0.01
-_LEAST_ALPHA = 0.05  # for smaller exponents, integrals over S are slow and overflow
-# A table of Bessel functions is faster from about 2000 values on: 2000 x 2000 pairs
-# take 0.3 s, and 2.2 s with the function of SciPy.
+# for smaller exponents, integrals over the scale of frequencies are slow and overflow
+_LEAST_ALPHA = 0.05
+# From about 2000 values on, interpolating Bessel functions is faster than evaluating
+# them: 2000 x 2000 pairs take 0.3 s, and 2.2 s with the function of SciPy.
 _MANY = 2048
-_FIRST, _LAST = 1e-3, 1e3  # range of distances in the table
-_LARGE_ORDER = 25  # order from which the expansion for large nu is exact to rounding
+_FIRST, _LAST = 1e-3, 1e3  # range of distances of the interpolant
+_LARGE_ORDER = 25  # from this nu on, the expansion for large nu is exact to rounding
 
 
-GaussianOrSoftmax: TypeAlias = Literal["gaussian", "softmax"]  # of a parameter
+GaussianOrSoftmax: TypeAlias = Literal["gaussian", "softmax"]  # type of ``kernel``
 
 
 @dataclass(frozen=True)
 class GaussianKernel:
-    r"""The kernel :math:`K = e^{-|x-y|^2/2}`, or :math:`e^{x \cdot y}`.
+    r"""The Gaussian kernel :math:`K = e^{-|x-y|^2/2}`, or the softmax kernel.
 
     Since :math:`e^{x \cdot y} = K e^{|x|^2/2} e^{|y|^2/2}`, features of the softmax
-    kernel are those of the Gaussian kernel with a factor for each row.
+    kernel are those of the Gaussian kernel times a factor for each row.
     """
 
     softmax: bool = False
 
     def log_row_factor(self, rows: Inputs) -> Any:
-        """Return the logs of the row factors, (..., n_rows, 1), or None."""
+        """Return the logs of the row factors, or None if all of them are 1."""
+        # -> (..., n_rows, 1)
         return 0.5 * rows.raw_sq_norms if self.softmax else None
 
     def plus_row_factor(self, term: Array, rows: Inputs) -> Array:
@@ -60,20 +62,21 @@ class GaussianKernel:
         return term + 0.5 * rows.raw_sq_norms if self.softmax else term
 
     def log_pair_factor(self, X: Inputs, Y: Inputs) -> np.ndarray | float:
-        """Return the log of the kernel divided by the Gaussian kernel, (n_X, n_Y)."""
+        """Return the log of the ratio of this kernel to the Gaussian kernel."""
+        # -> (n_X, n_Y)
         if not self.softmax:
             return 0.0
         # multiplied by 0.5 first, because the sum of two squares may overflow
         return 0.5 * X.raw_sq_norms + 0.5 * Y.raw_sq_norms.T
 
     def values(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        """Return the kernel, (n_X, n_Y)."""
+        """Return the kernel matrix, (n_X, n_Y)."""
         return np.exp(self.log_pair_factor(X, Y) - 0.5 * X.sq_distances(Y))
 
     def variance(
         self, share: np.ndarray, log_unit: np.ndarray, X: Inputs, Y: Inputs
     ) -> np.ndarray:
-        """Convert the variance share * exp(log_unit) for the Gaussian kernel."""
+        """Convert the Gaussian variance share * exp(log_unit) to this kernel."""
         # share, log_unit (n_X, n_Y), overwritten -> (n_X, n_Y)
         np.maximum(share, 0, out=share)
         if self.softmax:
@@ -82,7 +85,7 @@ class GaussianKernel:
             if log_unit.max(initial=0) < LARGEST:
                 share *= np.exp(log_unit, out=log_unit)
                 return share
-            log_unit[share == 0] = 0  # the log unit may be infinite
+            log_unit[share == 0] = 0  # it may be infinite, and 0 * inf would be NaN
             log_unit += np.log(share, out=share)
             return np.exp(log_unit, out=log_unit)
 
@@ -90,9 +93,9 @@ class GaussianKernel:
 class RadialKernel(ABC):
     """A kernel that is a function of the distance r between two rows.
 
-    To use a kernel of your own, define a dataclass that is derived from this class and
-    implements ``log_profile``. The fields of the dataclass are the parameters of the
-    kernel, so that a grid search can vary them.
+    To use your own kernel, derive a dataclass from this class and implement
+    ``log_profile``. The fields of the dataclass are the parameters of the kernel, and a
+    grid search can vary them.
     """
 
     _parameter_constraints: dict[str, list[Any]] = {}
@@ -108,7 +111,7 @@ class RadialKernel(ABC):
         Returns
         -------
         params : dict
-            The parameters by name.
+            Names and values of the parameters.
         """
         found: Any = fields(self) if is_dataclass(self) else ()
         return {each.name: getattr(self, each.name) for each in found if each.init}
@@ -124,8 +127,8 @@ class RadialKernel(ABC):
         Returns
         -------
         self : RadialKernel
-            The kernel. Fitted estimators keep copies of their kernels, so they do not
-            change.
+            The kernel. Estimators that have already been fitted keep their own copy of
+            the kernel, so they do not change.
 
         Raises
         ------
@@ -155,16 +158,17 @@ class RadialKernel(ABC):
         Parameters
         ----------
         r : ndarray
-            Non-negative distances between rows that are multiplied by sigma.
+            Non-negative distances between rows, after multiplication by sigma.
 
         Returns
         -------
         log_kernel : ndarray
-            0 at 0, falling.
+            Log of the kernel at each distance. It must be 0 at r = 0, and decrease
+            with r.
         """
 
     def pair_variance(self, r: np.ndarray) -> np.ndarray:
-        """Return the variance of the estimate from one pair of features.
+        """Return the variance of the estimate from the two features of one frequency.
 
         Parameters
         ----------
@@ -174,19 +178,19 @@ class RadialKernel(ABC):
         Returns
         -------
         variance : ndarray
-            (1 + k(2r) - 2 k(r)^2) / 2, without cancellation for small r.
+            The variance (1 + k(2r) - 2 k(r)^2) / 2, computed without cancellation.
         """
         return 0.5 * np.expm1(self.log_profile(2 * r)) - np.expm1(
             2 * self.log_profile(r)
         )
 
     def knows_angle(self, cosine: float | None) -> bool:
-        """Return whether ``block_covariance`` holds for frequencies at an angle.
+        """Return whether ``block_covariance`` is defined for a given angle.
 
         Parameters
         ----------
         cosine : float or None
-            Cosine of the angle; None if angles are not fixed.
+            Cosine of the angle between two frequencies; None if it is not fixed.
 
         Returns
         -------
@@ -198,7 +202,7 @@ class RadialKernel(ABC):
     def block_covariance(
         self, r: np.ndarray, n_features: int, cosine: float
     ) -> np.ndarray:
-        """Return the covariance of the estimates of two frequencies of one block.
+        """Return the covariance of the estimates from two frequencies in one block.
 
         Parameters
         ----------
@@ -207,13 +211,13 @@ class RadialKernel(ABC):
         n_features : int
             Dimension of the frequencies.
         cosine : float
-            Of their angle.
+            Cosine of the angle between the two frequencies.
 
         Returns
         -------
         covariance : ndarray
-            Cross moment minus the squared kernel; negative if the coupling reduces the
-            variance.
+            Mean of the product of the two estimates minus the squared kernel; negative
+            if the coupling reduces the variance.
         """
         raise NotImplementedError(f"{self!r} states no covariance of blocks.")
 
@@ -223,12 +227,12 @@ class RadialKernel(ABC):
         Parameters
         ----------
         X, Y : Inputs
-            Rows.
+            Queries and keys.
 
         Returns
         -------
         r : ndarray of shape (n_X, n_Y)
-            Distances, which are Euclidean unless a subclass overrides the method.
+            Euclidean distances, unless a subclass uses another norm.
         """
         squares = X.sq_distances(Y)
         return namespace_of(squares).sqrt(squares)
@@ -240,8 +244,8 @@ class Gaussian(RadialKernel):
 
     .. math:: k(r) = e^{-r^2 / 2}, \qquad r = |\sigma (x - y)|
 
-    For estimators, ``kernel="gaussian"`` is the same as ``kernel=Gaussian()``. The
-    inverse length scale :math:`\sigma` is a parameter of the estimator.
+    In estimators, ``kernel="gaussian"`` is short for ``kernel=Gaussian()``. The inverse
+    length scale :math:`\sigma` is the parameter ``sigma`` of the estimator.
 
     See Also
     --------
@@ -273,16 +277,16 @@ class Gaussian(RadialKernel):
 
 
 class _ScaleMixture(RadialKernel):
-    """Base class of kernels whose frequencies are scale mixtures of normal vectors."""
+    """Base class of kernels whose frequencies are normal vectors with random scales."""
 
     @property
     @abstractmethod
     def largest(self) -> float:
-        """Distance beyond which the covariance of blocks is considered constant."""
+        """Distance beyond which ``block_covariance`` is treated as constant."""
 
     @abstractmethod
     def scale_factors(self, n_features: int) -> tuple[Factor, Factor]:
-        """Return quadrature rules for two factors T and c of the scale of a pair."""
+        """Return quadrature rules for T and c, the factors of Q in ``variance.py``."""
 
     @abstractmethod
     def log_laplace(self, q: np.ndarray) -> np.ndarray:
@@ -321,14 +325,14 @@ class Matern(_ScaleMixture):
     .. math:: k(r) = \frac{2^{1-\nu}}{\Gamma(\nu)} \left(\sqrt{2\nu} r\right)^\nu
        K_\nu\left(\sqrt{2\nu} r\right), \qquad r = |\sigma (x - y)|
 
-    For estimators, ``kernel="matern"`` is the same as ``kernel=Matern()``. The inverse
-    length scale :math:`\sigma` is a parameter of the estimator.
+    In estimators, ``kernel="matern"`` is short for ``kernel=Matern()``. The inverse
+    length scale :math:`\sigma` is the parameter ``sigma`` of the estimator.
 
     Parameters
     ----------
     nu : float, default=1.5
-        Smoothness of the kernel, positive: 0.5 gives the Laplacian kernel, and infinity
-        the Gaussian kernel.
+        Positive smoothness of the kernel. A value of 0.5 gives the Laplacian kernel,
+        and infinity the Gaussian kernel.
 
     See Also
     --------
@@ -356,7 +360,7 @@ class Matern(_ScaleMixture):
     """
 
     nu: float = 1.5
-    # infinity gives the Gaussian kernel
+    # the interval includes infinity, which gives the Gaussian kernel
     _parameter_constraints = {"nu": [Interval(Real, 0, None, closed="right")]}
 
     @property
@@ -386,14 +390,14 @@ class Laplacian(Matern):
 
     .. math:: k(x, y) = e^{-|\sigma (x - y)|}
 
-    For estimators, ``kernel="laplacian"`` is the same as ``kernel=Laplacian()``. The
-    inverse length scale :math:`\sigma` is a parameter of the estimator.
+    In estimators, ``kernel="laplacian"`` is short for ``kernel=Laplacian()``. The
+    inverse length scale :math:`\sigma` is the parameter ``sigma`` of the estimator.
 
     Parameters
     ----------
     norm : {"l2", "l1"}, default="l2"
-        Norm of the distance: ``"l2"`` is the Euclidean norm as in [1]_, and ``"l1"``
-        the norm in :func:`sklearn.metrics.pairwise.laplacian_kernel`.
+        Norm that defines the distance: ``"l2"`` is the Euclidean norm, as in [1]_, and
+        ``"l1"`` is the one of :func:`sklearn.metrics.pairwise.laplacian_kernel`.
 
     See Also
     --------
@@ -429,18 +433,19 @@ class ExponentialPower(_ScaleMixture):
 
     .. math:: k(r) = e^{-r^\alpha}, \qquad r = |\sigma (x - y)|
 
-    The inverse length scale :math:`\sigma` is a parameter of the estimator.
+    The inverse length scale :math:`\sigma` is the parameter ``sigma`` of the estimator.
 
     Parameters
     ----------
     alpha : float, default=1.0
-        Exponent in (0, 2]: 1 gives the Laplacian kernel, and 2 the Gaussian kernel
-        :math:`e^{-r^2}`.
+        Exponent in (0, 2]. A value of 1 gives the Laplacian kernel, and 2 gives the
+        Gaussian kernel :math:`e^{-r^2}`.
 
     See Also
     --------
     sklearn_crt.samplers.ExponentialPowerSampler : Random features of this kernel.
-    sklearn_crt.kernels.exponential_power_kernel : The exact kernel as a function.
+    sklearn_crt.kernels.exponential_power_kernel : The kernel matrix of two arrays of
+        rows.
 
     References
     ----------
@@ -474,7 +479,7 @@ class ExponentialPower(_ScaleMixture):
         return -np.power(2 * q, self.alpha / 2)
 
     def knows_angle(self, cosine: float | None) -> bool:
-        # For a smaller alpha, the coupling changes the variance by less than 0.1 %.
+        # for a smaller alpha, the coupling changes the variance by less than 0.1 %
         return self.alpha >= _LEAST_ALPHA and super().knows_angle(cosine)
 
     def block_covariance(
@@ -515,12 +520,13 @@ def log_matern(r: Array, nu: float) -> Array:
 
 
 def _log_matern_polynomial(t: Array, nu: float) -> Array:
-    """Return the log for nu = 3/2, 5/2 ..., by the recurrence of Bessel functions.
+    """Return the log kernel for nu = 3/2, 5/2, ..., by the recurrence of K.
 
-    It is log(1 + b) - t, where b is a polynomial in t whose coefficients are positive.
+    The result is log(1 + b) - t, where b is a polynomial in t whose coefficients are
+    positive.
     """
     xp = namespace_of(t)
-    # so that powers do not overflow
+    # large t are clipped, so that powers do not overflow
     s = xp.minimum(t, xp.full_like(t, 1e10)) if nu > 2.5 else t
     previous, b, order = 0.0, s, 1.5
     while order < nu:
@@ -531,18 +537,18 @@ def _log_matern_polynomial(t: Array, nu: float) -> Array:
 
 
 def _log_matern_bessel(t: np.ndarray, nu: float) -> np.ndarray:
-    """Return the log for any nu, by the Bessel function K scaled with exp(t)."""
-    s = np.minimum(t, 1e8)  # The range of kve in SciPy is slightly larger.
+    """Return the log kernel for any nu, from the scaled Bessel function exp(t) K(t)."""
+    s = np.minimum(t, 1e8)  # scipy.special.kve fails for slightly larger arguments
     with np.errstate(divide="ignore", invalid="ignore"):
         log_bessel = np.log(special.kve(nu, s)) + nu * np.log(s) - t
     value = (1 - nu) * math.log(2) - special.gammaln(nu) + log_bessel
-    # If kve overflows, t is tiny, and two terms of the series are exact up to rounding.
+    # kve overflows only if t is tiny; then two terms of the power series suffice
     near = -np.square(np.minimum(t, 1.0)) / (4 * (nu - 1)) if nu > 2 else 0.0
     return np.minimum(np.where(np.isfinite(value), value, near), 0.0)
 
 
 def _log_matern_table(t: np.ndarray, nu: float) -> np.ndarray:
-    """Return the log for any nu from a table in log(t), with an error of 1e-14."""
+    """Return the log kernel for any nu by polynomial interpolation in log(t)."""
     value = _bessel_table(float(nu))(np.log(np.clip(t, _FIRST, _LAST)))
     value -= t
     outside = (t < _FIRST) | (t > _LAST)
@@ -560,11 +566,12 @@ def _bessel_table(nu: float) -> PPoly:
 
 
 def _log_matern_large(r: np.ndarray, nu: float) -> np.ndarray:
-    """Return the log for large nu, by the uniform expansion of K (DLMF 10.41.4).
+    """Return the log kernel for large nu, by the uniform expansion of K (DLMF 10.41.4).
 
-    With z = r sqrt(2 / nu) and p = 1 / sqrt(1 + z^2), the log is nu (log(1 + s/2) - s)
-    - log(1 + s) / 2 + log sum(p) - log sum(1), s = sqrt(1 + z^2) - 1; it tends to
-    -r^2 / 2, the Gaussian kernel.
+    With z = r sqrt(2 / nu), s = sqrt(1 + z^2) - 1 and p = 1 / (1 + s), the log is
+    nu (log(1 + s/2) - s) - log(1 + s) / 2 + log sum(p) - log sum(1), where sum(p) is
+    the series of the expansion. For nu to infinity it tends to -r^2 / 2, the log of the
+    Gaussian kernel.
     """
     z2 = 2 * np.square(np.minimum(r, 1e100)) / nu
     s = z2 / (1 + np.sqrt(1 + z2))

@@ -1,18 +1,19 @@
-r"""Closed forms of covariances between frequencies of a block, and of moments.
+r"""Closed forms for covariances of frequencies in one block, and for moments.
 
-Let q = |x + y|^2 (s = +1) or |x - y|^2 (s = -1). For two frequencies with chi_d norms
-and directions whose angle has the cosine c, the cross moment of the products of their
-features is F_c(s q) in units of exp(-2 N):
+Let q = |x + y|^2 (s = +1) or |x - y|^2 (s = -1), and N = |x|^2 + |y|^2. Each frequency
+contributes a product of a feature of x and a feature of y. For two frequencies with
+chi_d norms whose directions are at an angle with cosine c, the mean of the product of
+these two products is F_c(s q), in units of exp(-2 N):
 
 .. math:: F_c(z) = \sum_k \frac{z^k}{k!} r_k m_k, \quad
           r_k = \prod_{j<k} \frac{d + j}{d + 2j}, \quad
           m_k = E (1 + c \sin\psi)^k
 
 where psi has a density proportional to sin(psi)^(d-1) on (0, pi) (Reid et al. 2023,
-theorems 3.2, 4.3, equation 21). For random Fourier features it is the mean of F_c(-q)
-and F_{-c}(-q). For independent frequencies it is exp(s q), so the covariance is the
-difference between the two. The functions below never compute it as a difference of
-nearly equal numbers.
+theorems 3.2, 4.3, equation 21). For random Fourier features, this cross moment is the
+mean of F_c(-q) and F_{-c}(-q). For independent frequencies it is exp(s q), so the
+covariance is the cross moment minus exp(s q). The functions below never compute it as a
+difference of nearly equal numbers.
 """
 
 from __future__ import annotations
@@ -31,25 +32,25 @@ from sklearn.utils import gen_batches
 
 from ..frequencies import stable_nodes
 
-# A table is faster from about 256 values on: 2000 x 2000 pairs take 0.2 s, and more
-# than a minute if the series is summed for each of them.
+# A piecewise polynomial interpolant is faster from about 256 values on: 2000 x 2000
+# pairs take 0.2 s, and more than a minute if the series is summed for each pair.
 _MANY = 256
-_DEGREE = 11  # degree of the polynomials in a table
-_PER_OCTAVE = 8  # number of pieces of a table in which 1 + q doubles
-_BATCH = 2**13  # values whose arrays fit into the cache, which is three times as fast
-# limit on log r_k m_k, which is positive only for angles below 90 degrees
+_DEGREE = 11  # degree of the polynomials of an interpolant
+_PER_OCTAVE = 8  # number of pieces over which 1 + q doubles
+_BATCH = 2**13  # number of values per batch, few enough for the cache (3 times faster)
+# limit on log(r_k m_k), which is positive only for angles below 90 degrees
 _LARGEST = 20
 
 Numbers = float | np.ndarray
 Function = Callable[[np.ndarray], np.ndarray]
 Series = Callable[[np.ndarray, int, float], np.ndarray]
-# logs of nodes, and weights, of a quadrature rule
+# quadrature rule: the logs of the nodes, and the weights
 Factor = tuple[np.ndarray, np.ndarray]
 
 
-# -------------------------------------------------------------------------- tables
+# --------------------------------------------------------------------- interpolants
 def tabulate(function: Function, edges: np.ndarray) -> PPoly:
-    """Interpolate a smooth function by polynomials between edges (Chebyshev nodes)."""
+    """Interpolate a smooth function by a polynomial per piece, at Chebyshev nodes."""
     # edges (n_pieces + 1,), function of (n_pieces, n_nodes) -> (n_pieces, n_nodes)
     nodes = 0.5 + 0.5 * chebyshev.chebpts1(_DEGREE + 1)
     widths = np.diff(edges)
@@ -61,11 +62,11 @@ def tabulate(function: Function, edges: np.ndarray) -> PPoly:
 def _evaluate(
     series: Series, q: np.ndarray, power: int, n_features: int, cosine: float
 ) -> np.ndarray:
-    """Evaluate a series at an array q, from a table if that is faster.
+    """Evaluate a series at an array q, by interpolation if that is faster.
 
-    The table contains the series divided by (q / (1 + q))^power, so that small values
-    are accurate. The leading bits of 1 + q determine the piece, which is faster than
-    a search among the edges.
+    The series divided by (q / (1 + q))^power is interpolated, so that small values of
+    the series are accurate. The piece of each value follows from the leading bits of
+    1 + q, which is faster than a search among the edges.
     """
     if q.size <= _MANY:
         return series(q, n_features, cosine)
@@ -75,7 +76,7 @@ def _evaluate(
     for batch in gen_batches(q.size, _BATCH):
         some = flat[batch]
         above = 1 + some
-        mantissa, exponent = np.frexp(above)  # with mantissas from 1/2 to 1
+        mantissa, exponent = np.frexp(above)  # mantissas in [1/2, 1)
         piece = (2 * _PER_OCTAVE * mantissa).astype(np.int32)
         piece += _PER_OCTAVE * (exponent - 2)
         step = some - table.x.take(piece, mode="clip")
@@ -134,7 +135,7 @@ def _new_log_factors(n_terms: int, n_features: int, cosine: float) -> np.ndarray
         special.logsumexp(np.outer(k, log_base) + log_weights, axis=1)
         for k in np.array_split(np.arange(n_terms), 1 + n_terms // 1000)
     ]
-    # This keeps the digits of small log m_k.
+    # computed by expm1 and log1p, because rounding would dominate a small log m_k
     few = np.arange(min(n_terms, 1 + int(0.5 / abs(cosine)), 1000))
     excess = np.expm1(np.outer(few, log_base)) @ np.exp(log_weights)
     log_means = np.concatenate([np.log1p(excess), np.concatenate(parts)[few.size :]])
@@ -154,30 +155,30 @@ def log_conformity(q: np.ndarray, n_features: int, cosine: float) -> np.ndarray:
 def positive_block_covariance(
     q: np.ndarray, n_features: int, cosine: float = 0.0
 ) -> np.ndarray:
-    """Return (F_c(q) - exp(q)) exp(-q), in (-1, 0] for c <= 0, for positive features.
+    """Return (F_c(q) - exp(q)) exp(-q) for positive features, in (-1, 0] for c <= 0.
 
-    It is the mean of r_k m_k - 1 over a Poisson distribution of k with mean q.
+    This is the mean of r_k m_k - 1 if k has a Poisson distribution with mean q.
     """
     q, reach = np.asarray(q, dtype=np.float64), 500 + 8 * n_features
     factors = _log_factors(reach, n_features, cosine)
     if factors[reach // 2 :].max() < -46:
-        q = np.minimum(q, reach)  # Beyond this, r_k m_k is below 1e-20.
+        q = np.minimum(q, reach)  # for larger k, r_k m_k is below 1e-20
     if factors.max() > _LARGEST:
         return _positive_series(q, n_features, cosine)
     return _evaluate(_positive_series, q, 1 if cosine else 2, n_features, cosine)
 
 
 def _positive_series(q: np.ndarray, n_features: int, cosine: float) -> np.ndarray:
-    """Return ``positive_block_covariance`` as a sum over a window of k for each q."""
+    """Return ``positive_block_covariance``, summed over the relevant k for each q."""
     windows = np.ceil(12 * np.sqrt(q) + 80)
     n_terms = int((q + windows).max(initial=0)) + 1
     factors = _log_factors(n_terms, n_features, cosine)
-    if factors.max() > _LARGEST:  # F exceeds exp(q), and other terms are the largest.
+    if factors.max() > _LARGEST:  # terms outside the window may be the largest
         return np.expm1(log_conformity(q, n_features, cosine) - q)
     excess, values = np.expm1(factors), []
     for mean, window in zip(q.ravel(), windows.ravel(), strict=True):
         k = np.arange(max(0, int(mean - window)), int(mean + window) + 1)
-        # Differences of the logs are added, so that nothing cancels if k is large.
+        # sums of log(mean / k): differences of log factorials would cancel for large k
         with np.errstate(divide="ignore"):
             log_weights = np.append(0.0, np.cumsum(np.log(mean / k[1:])))
         weights = np.exp(log_weights - log_weights.max())
@@ -197,8 +198,8 @@ def _trigonometric_series(q: np.ndarray, n_features: int, cosine: float) -> np.n
     """Return ``trigonometric_block_covariance`` as a mean over psi.
 
     F_c(-q) is the mean of F_0(-q (1 + c sin(psi))). The covariance is therefore the
-    mean of covariances for right angles, plus the mean of exp(-q) (cosh(q c sin(psi)) -
-    1).
+    mean of the covariances for right angles at q (1 + c sin(psi)) and at q (1 - c
+    sin(psi)), plus the mean of exp(-q) (cosh(q c sin(psi)) - 1).
     """
     if cosine == 0:
         return _right_angle_series(q, n_features)
@@ -213,8 +214,9 @@ def _trigonometric_series(q: np.ndarray, n_features: int, cosine: float) -> np.n
 def _right_angle_series(q: np.ndarray, n_features: int) -> np.ndarray:
     """Return F_0(-q) - exp(-q).
 
-    This is a series for q <= 4, and F_0(-q) = exp(-q/2) 1F1(-d/2; d/2; q/2) above. The
-    latter overflows beyond about 1400, so its asymptotic form is used from 1000 on.
+    The power series is used for q <= 4, and F_0(-q) = exp(-q/2) 1F1(-d/2; d/2; q/2) for
+    larger q. The function 1F1 overflows for q above about 1400, so the asymptotic form
+    is used for q > 1000.
     """
     d, k = n_features, np.arange(60)
     coefficients = (-1.0) ** k * np.expm1(_log_ratios(60, d)) / special.factorial(k)
@@ -223,7 +225,7 @@ def _right_angle_series(q: np.ndarray, n_features: int) -> np.ndarray:
     z = q[middle] / 2
     value[middle] = np.exp(-z) * special.hyp1f1(-d / 2, d / 2, z) - np.exp(-2 * z)
     value[far] = 0.0
-    if d % 2 and d < 20:  # For all other d it is below 1e-30.
+    if d % 2 and d < 20:  # for all other d the result is below 1e-30
         z, k = q[far] / 2, np.arange(12)
         terms = np.cumprod((d + k) * (d / 2 + 1 + k) / (k + 1))
         leading = special.gamma(d / 2) * special.rgamma(-d / 2) * z ** -float(d)
@@ -232,18 +234,21 @@ def _right_angle_series(q: np.ndarray, n_features: int) -> np.ndarray:
 
 
 # ------------------------------------------------------------------ scale mixtures
-# Given the scales S_1, S_2 of two orthogonal frequencies, squared norms S_i A_i with
-# A_i chi square of d degrees of freedom, the share t = A_1 / (A_1 + A_2) and the sum
-# are independent. At distance r the cross moment is therefore E F_0(-r^2 Q) with Q = t
-# S_1 + (1 - t) S_2 and t ~ Beta(d/2, d/2). In both families Q is c T with c >= 1 and T
-# independent. Student: S_i = nu / G_i with gamma G_i, T = nu / (G_1 + G_2) and c = t /
-# b + (1 - t) / (1 - b) with b = G_1 / (G_1 + G_2). Stable of index a: T is distributed
-# as S_1, and c = (t^a + (1 - t)^a)^(1/a).
+# Two orthogonal frequencies have the squared norms S_1 A_1 and S_2 A_2, where the S_i
+# are random scales and the A_i have chi-square distributions with d degrees of freedom.
+# The fraction t = A_1 / (A_1 + A_2) has the distribution Beta(d/2, d/2) and does not
+# depend on the sum A_1 + A_2. At distance r, the cross moment is therefore the mean of
+# F_0(-r^2 Q), where Q = t S_1 + (1 - t) S_2. For both families of kernels, Q = c T with
+# independent c >= 1 and T:
+# - Student: S_i = nu / G_i, where G_1 and G_2 have the same gamma distribution. Then
+#   T = nu / (G_1 + G_2), and c = t / b + (1 - t) / (1 - b) for b = G_1 / (G_1 + G_2).
+# - Stable with index a: T has the distribution of S_1, and
+#   c = (t^a + (1 - t)^a)^(1/a).
 _STEP = 0.4  # step of trapezoidal rules on a log scale
 
 
 def student_factors(nu: float, n_features: int) -> tuple[Factor, Factor]:
-    """Return quadrature rules for T and c with Student distributed frequencies."""
+    """Return quadrature rules for T and c if frequencies have Student distributions."""
     t, t_weights = _beta_nodes(n_features / 2)
     b, b_weights = _beta_nodes(nu)
     c = t[:, None] / b + t[::-1, None] / b[::-1]
@@ -258,14 +263,14 @@ def student_factors(nu: float, n_features: int) -> tuple[Factor, Factor]:
 
 
 def stable_factors(alpha: float, n_features: int) -> tuple[Factor, Factor]:
-    """Return quadrature rules for T and c with stable distributed frequencies."""
+    """Return quadrature rules for T and c if frequencies have stable distributions."""
     t, weights = _beta_nodes(n_features / 2)
     logs = alpha / 2 * np.log(t)
     return stable_nodes(alpha), (np.logaddexp(logs, logs[::-1]) * 2 / alpha, weights)
 
 
 def _beta_nodes(a: float) -> Factor:
-    """Return nodes (from small to large, symmetric) and weights of Beta(a, a)."""
+    """Return the nodes (ascending, symmetric) and the weights for Beta(a, a)."""
     step = _STEP * min(1.0, math.sqrt(2 / a))
     reach = min(2 * math.acosh(math.exp(min(20 / a, 20))), 36)
     x = step * np.arange(-math.ceil(reach / step), math.ceil(reach / step) + 1)
@@ -274,12 +279,12 @@ def _beta_nodes(a: float) -> Factor:
 
 
 def _with_sum_1(weights: np.ndarray, shape: float) -> np.ndarray:
-    """Return weights that sum to 1 if the nodes cover the whole distribution."""
+    """Normalise the weights to sum 1 if the nodes cover the whole distribution."""
     return weights / weights.sum() if shape > 2 else weights
 
 
 def _mean_over(factor: Factor, function: Function, x: np.ndarray) -> np.ndarray:
-    """Return E function(x + log T)."""
+    """Return the mean of function(x + log T) over a random factor T."""
     # x (n_pieces, n_nodes) -> (n_pieces, n_nodes)
     logs, weights = (side[factor[1] > 1e-16] for side in factor)
     return np.stack([function(np.add.outer(row, logs)) @ weights for row in x])
@@ -292,10 +297,11 @@ def mixture_block_covariance(
     n_features: int,
     ends: tuple[float, float],
 ) -> PPoly:
-    """Return a table of the covariance of an orthogonal pair, as a function of log r.
+    """Interpolate the covariance of two orthogonal frequencies as a function of log r.
 
-    ``log_laplace(q)`` is log E exp(-q T). The mean of exp(-r^2 Q) has a closed form
-    given c, so the quadrature over T is only needed for a term that vanishes as r^4.
+    ``log_laplace(q)`` is log E exp(-q T). For fixed c, the mean of exp(-r^2 Q) over T
+    has a closed form, so quadrature over T is only needed for the rest, which is of
+    order r^4.
     """
     mixing, share = factors
     normal = tabulate(
@@ -309,8 +315,8 @@ def mixture_block_covariance(
 
     start, stop = 2 * math.log(ends[0]), 2 * math.log(ends[1]) + 8
     table = tabulate(of_square, np.linspace(start, stop, 41))
-    # The weights of c may sum to less than 1; for the remaining values of c, F_0
-    # vanishes.
+    # The weights of c may sum to less than 1; the values of c that are left out are so
+    # large that F_0 vanishes.
     rest = 1 - share[1].sum()
 
     def covariance(log_r: np.ndarray) -> np.ndarray:
@@ -321,23 +327,24 @@ def mixture_block_covariance(
 
 
 # --------------------------------------------------------------------------- signs
-# For a random direction t the product of the signs of t.x and t.y is -1 with chance
-# theta / pi, the angle over pi. For two orthogonal directions the mean of the product
-# of two such products is 1 - 4 / pi E min(theta', delta'), where theta' is the smaller
-# of theta and pi - theta, and delta' in [0, pi/2] the angle between the projections of
-# the two directions on the plane of x and y, as lines. For d > 2 its density is
-# proportional to 2F1(1, 1; (d + 1)/2; sin(delta)^2): the two squared lengths u, v in
-# the plane have the density (1 - u - v + u v sin(delta)^2)^((d - 5)/2), and these are
-# its integrals over v and u.
+# Let theta be the angle between x and y. For a random direction t, the signs of t.x and
+# t.y differ with probability theta / pi. Each of two orthogonal directions gives a
+# product of two signs. The mean of the product of these products is
+# 1 - 4 / pi E min(theta', delta'). Here theta' is the smaller of theta and pi - theta,
+# and delta' in [0, pi/2] is the angle between two lines, the projections of the two
+# directions onto the plane of x and y. For d > 2 the density of delta' is proportional
+# to 2F1(1, 1; (d + 1)/2; sin(delta)^2). This is the integral over u and v of
+# (1 - u - v + u v sin(delta)^2)^((d - 5)/2), the joint density with the squared norms u
+# and v of the projections.
 def angles(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Return the angles of all pairs of rows, pi / 2 if one of them is zero."""
+    """Return the angles between all pairs of rows; pi / 2 if one of them is zero."""
     # X, Y (n_X, n_features) -> (n_X, n_Y)
     lengths = [np.linalg.norm(Z, axis=1) for Z in (X, Y)]
     units = [
         Z / np.where(length > 0, length, 1)[:, None]
         for Z, length in zip((X, Y), lengths, strict=True)
     ]
-    # accurate near 0 and near pi
+    # this formula is accurate near 0 and near pi, unlike the arc cosine
     theta = 2 * np.arctan2(cdist(*units), cdist(units[0], -units[1]))
     zero = [length == 0 for length in lengths]
     theta[zero[0][:, None] != zero[1]] = np.pi / 2
@@ -346,9 +353,9 @@ def angles(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 
 def orthogonal_sign_moment(theta: np.ndarray, n_features: int) -> np.ndarray:
-    """Return the mean of the product of two sign products for orthogonal directions."""
+    """Return the mean product of the sign products of two orthogonal directions."""
     folded = np.minimum(theta, np.pi - theta)
-    if n_features == 2:  # The projections are the directions themselves.
+    if n_features == 2:  # the projections are the directions themselves
         return 1 - 4 / np.pi * folded
     excess, total = _sign_tables(n_features)
     return 1 - 4 / np.pi * (folded - excess(folded) / total)
@@ -356,14 +363,17 @@ def orthogonal_sign_moment(theta: np.ndarray, n_features: int) -> np.ndarray:
 
 @lru_cache(maxsize=16)
 def _sign_tables(n_features: int) -> tuple[PPoly, float]:
-    """Return theta' -> E max(theta' - delta', 0) times a factor, and this factor."""
+    """Return E max(theta' - delta', 0) times a constant as a function of theta'.
+
+    The second result is the constant.
+    """
 
     def density(delta: np.ndarray) -> np.ndarray:
-        if n_features == 3:  # The series has a logarithmic singularity at pi / 2.
+        if n_features == 3:  # the series has a logarithmic singularity at pi / 2
             return -2 * np.log(np.cos(delta)) / np.sin(delta) ** 2
         return _hypergeometric((n_features + 1) / 2, np.sin(delta) ** 2)
 
-    # The edges are denser near pi / 2.
+    # the pieces are narrower near pi / 2
     edges = np.pi / 2 * (1 - np.linspace(1, 0, 201) ** 4)
     distribution = tabulate(density, edges).antiderivative()
     return distribution.antiderivative(), float(distribution(np.pi / 2))
@@ -372,7 +382,8 @@ def _sign_tables(n_features: int) -> tuple[PPoly, float]:
 def _hypergeometric(c: float, z: np.ndarray) -> np.ndarray:
     """Return 2F1(1, 1; c; z) for 0 <= z <= 1 and c > 2.
 
-    The terms are k! / (c)_k z^k. ``special.hyp2f1`` overflows from c = 100 on.
+    For large c the terms k! / (c)_k z^k are summed, because ``special.hyp2f1``
+    overflows from c = 100 on.
     """
     if c < 20:
         return special.hyp2f1(1, 1, c, z)
@@ -381,11 +392,11 @@ def _hypergeometric(c: float, z: np.ndarray) -> np.ndarray:
 
 
 # ---------------------------------------------- generalised exponential features
-# One product of features is f g = D^2 exp(2A|w|^2 + B w.(x + sy) + C(|x|^2 + |y|^2)).
-# In units of the squared kernel, with log rho = lam + i phi, rho = 1 / (1 - 8A) and
-# q = |x + sy|^2,
+# For one frequency w, the product of the features of x and y is
+# f g = D^2 exp(2A|w|^2 + B w.(x + sy) + C(|x|^2 + |y|^2)). With rho = 1 / (1 - 8A),
+# log rho = lam + i phi and q = |x + sy|^2, its moments are, relative to K^2,
 #     E |fg|^2 / K^2 = exp(u + v),    E (fg)^2 / K^2 = exp(u - v + i theta).
-# The second moment of Re(fg) is the mean of the first and the real part of the second.
+# The second moment of Re(fg) is the mean of E |fg|^2 and the real part of E (fg)^2.
 def log_one_minus(z: complex) -> complex:
     """Return log(1 - z), accurate even if z is small."""
     if z.imag == 0:
@@ -397,7 +408,8 @@ def log_one_minus(z: complex) -> complex:
 def log_rho(A: complex) -> tuple[float, float]:
     """Return the real part and the magnitude of the imaginary part of log rho.
 
-    A and its conjugate give the same estimate.
+    The sign of the imaginary part is irrelevant, because A and its conjugate give the
+    same estimate.
     """
     log_inverse = log_one_minus(8 * A)
     return -log_inverse.real, abs(log_inverse.imag)
@@ -406,10 +418,11 @@ def log_rho(A: complex) -> tuple[float, float]:
 def second_moment(
     lam: Numbers, phi: Numbers, s: int, q: Numbers, n_features: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return u + v, u, v >= 0 and theta.
+    """Return u + v, u, v and theta as defined above, where v >= 0.
 
-    All terms are computed without cancellation for rho -> 1, rho -> 0 and q -> 0. u + v
-    is returned separately, because u may be far below zero for s = -1.
+    All terms are computed without cancellation for rho -> 1, rho -> 0 and q -> 0. The
+    sum u + v is returned as well, because adding u and v would cancel if u is far below
+    zero, which is possible for s = -1.
     """
     sin_phi, rest = np.sin(phi), 2 * np.sin(phi / 2) ** 2
     c = 1 - rest
@@ -420,12 +433,12 @@ def second_moment(
     v = -0.25 * n_features * np.log1p(-rest)
     theta = n_features * np.arctan(np.tanh(lam / 2) * np.tan(phi / 2))
     theta = theta + s * modulus * sin_phi * q
-    # factors of q in the logs of both moments, and their sum
+    # coefficients of q in the logs of both moments, and their sum
     if s > 0:
         left = modulus * (1 + (modulus + 2 * c) / (modulus_of_sum + 1)) + rest
         left, right = left / (2 * c), modulus * c
         total = left + right
-    else:  # 1 + above and -1 - drop, both of which may be close to 0
+    else:  # the coefficients are 1 + above and -1 - drop; above and drop may be tiny
         above = sin_phi**2 * (1 + 2 * modulus * c)
         above /= (
             (1 + modulus * c + c * modulus_of_sum) * 2 * c * (modulus_of_sum + modulus)
@@ -439,7 +452,10 @@ def second_moment(
 def scaled_variance(
     size: Numbers, u: Numbers, v: Numbers, theta: Numbers
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return Var / K^2 of one product as two arrays, a factor and an exponent."""
+    """Return the variance of one product as factor * exp(exponent) K^2.
+
+    The results are the factor and the exponent.
+    """
     log_scale = np.maximum(size, 0)
     # expm1(u) + e^u (2 sinh(v/2)^2 - e^-v sin(theta/2)^2), relative to exp(log_scale)
     variance = np.sign(u) * -np.expm1(-np.abs(u))

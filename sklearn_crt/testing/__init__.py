@@ -1,10 +1,10 @@
-"""Checks for samplers, couplings, attention and estimators, also your own.
+"""Checks for samplers, couplings, attention and estimators, including your own.
 
-A sampler defines what it estimates (``exact_kernel``) and how precisely
-(``kernel_variance``). The checks draw the frequencies many times and compare the
-estimates with both. The thresholds follow from probability theory: for a correct
-sampler one call fails with a probability of about 1e-6, whatever the number of pairs
-of rows. All randomness is seeded.
+Each sampler states the kernel that it estimates (``exact_kernel``) and the variance of
+the estimate (``kernel_variance``). The checks draw the frequencies many times, and
+compare the mean and the variance of the estimates with these claims. The thresholds
+follow from probability theory: a check of a correct sampler fails with a probability of
+about 1e-6, whatever the number of pairs of rows. All random numbers are seeded.
 """
 
 from .attention import check_attention

@@ -1,4 +1,4 @@
-"""A check for linear attention, also for third-party implementations."""
+"""A check for linear attention, including third-party implementations."""
 
 from __future__ import annotations
 
@@ -24,38 +24,44 @@ def check_attention(
     n_draws: int = 48,
     scales: tuple[float, ...] = (1.0, 5.0, 30.0),
 ) -> None:
-    """Assert that an attention converges to the exact one, is causal and is stable.
+    """Assert that a linear attention is accurate, causal and numerically stable.
 
     Parameters
     ----------
     attention : sampler or callable
-        An unfitted sampler with ``kernel="softmax"``. It is fitted on rows with the
-        same distribution as those of the check, but not on the same rows. Alternatively
-        a function ``attention(q, k, v, *, causal, n_components, random_state)`` of
-        NumPy arrays (..., n_rows, n_columns) that draws features and returns the
-        output.
+        An unfitted sampler with ``kernel="softmax"``, or a function. A sampler is
+        fitted on rows with the same distribution as those of the check, but not on the
+        same rows. A function ``attention(q, k, v, *, causal, n_components,
+        random_state)`` receives NumPy arrays of shape (..., n_rows, n_columns), draws
+        features and returns the output.
     positive : bool, default=None
         Whether all features are positive, so that outputs are averages of the values.
-        None means the property of the map of a sampler, and True for a function.
+        If None, it is taken from the feature map of a sampler, and is True for a
+        function.
     n_components : int, default=512
-        Number of features. The check also uses twice as many.
+        Number of features. Outputs are also computed with twice this number.
     n_draws : int, default=48
-        Number of seeds.
+        Number of seeds over which outputs are averaged.
     scales : tuple of float, default=(1.0, 5.0, 30.0)
-        Standard deviations of queries and keys at which outputs must be finite.
+        Standard deviations of queries and keys for which outputs must be finite.
 
     Raises
     ------
     AssertionError
-        If the mean of the outputs over the seeds differs from ``softmax_attention``
-        (with a chance of about 1e-6 for a correct one), if a row of causal attention
-        depends on later rows, or if an output is not finite or, for positive features,
-        outside the range of the values to which its row attends.
+        In each of these cases:
+
+        - The mean of the outputs over the seeds differs from ``softmax_attention``. A
+          correct implementation fails with a probability of about 1e-6.
+        - A row of causal attention depends on later rows.
+        - An output is not finite.
+        - All features are positive, but an output is outside the range of the values
+          to which its row attends.
 
     Notes
     -----
-    The ratio of two estimates has a bias of order 1 / n. The bias of ``2 out(2 n) -
-    out(n)`` is of order 1 / n^2, which is far below the standard error of the mean.
+    An output is a ratio of two estimates, which has a bias of order 1 / n. Therefore
+    ``2 out(2 n) - out(n)`` is averaged over the seeds. Its bias is of order 1 / n^2,
+    which is far below the standard error of the mean.
 
     Examples
     --------
@@ -90,7 +96,7 @@ def _rows(
 def _fit_before(
     sampler: BaseFeatureSampler, n_components: int, random_state: int
 ) -> BaseFeatureSampler:
-    """Fit a sampler on rows that represent earlier batches."""
+    """Fit a sampler on rows that differ from those of the check."""
     q, k, _ = _rows(seed=4)
     sampler = clone(sampler).set_params(
         sigma=_COLUMNS**-0.25, n_components=n_components, random_state=random_state
@@ -99,7 +105,7 @@ def _fit_before(
 
 
 def _attend_with(sampler: BaseFeatureSampler) -> Callable[..., np.ndarray]:
-    @cache  # the same fits are used for causal and for bidirectional attention
+    @cache  # causal and bidirectional attention use the same fits
     def fit(n_components: int, random_state: int) -> BaseFeatureSampler:
         return _fit_before(sampler, n_components, random_state)
 

@@ -1,4 +1,4 @@
-"""Contract checks for any sampler or coupling, including third-party ones."""
+"""Checks for any sampler or coupling, including third-party implementations."""
 
 from __future__ import annotations
 
@@ -35,27 +35,28 @@ def assert_unbiased(
 ) -> None:
     """Assert that the kernel estimates of a sampler are unbiased.
 
-    Their mean must equal the exact kernel, up to the ``bias`` that the coupling
-    declares, which is 0 for exact couplings.
+    The mean of the estimates must equal the exact kernel, up to the relative ``bias``
+    that the coupling declares, which is 0 for exact couplings.
 
     Parameters
     ----------
     sampler : sampler
-        The sampler to check, with a number for ``sigma``. Rows whose norm times sigma
-        is at most 1 keep the tails of the estimates light.
+        The sampler to check, with a number for ``sigma``. The norms of the rows times
+        sigma should be at most 1, so that the tails of the estimates are light.
     X, Y : ndarray, default=None
-        Queries and keys; ``contract_rows()`` and X if None.
+        Queries and keys. If X is None, a small set of rows is generated. If Y is None,
+        the keys are the queries.
     n_blocks : int, default=50000
-        Number of independent blocks of frequencies of one wide fit; 0 skips this check.
-        It is also skipped if the features cannot be split into blocks, that is, if
-        the ``frequency_index()`` of the map is None.
+        Number of independent blocks into which the frequencies of one wide fit are
+        split. This part of the check is skipped if it is 0, or if the features cannot
+        be split because the ``frequency_index()`` of the map is None.
     n_draws : int, default=64
-        Number of fits with different seeds. They also reveal wrong scale factors.
+        Number of fits with different seeds, which also reveal wrong scale factors.
 
     Raises
     ------
     AssertionError
-        If the mean differs from the kernel.
+        If the mean of the estimates differs from the kernel.
 
     Examples
     --------
@@ -78,28 +79,31 @@ def assert_variance(
     block: int | None = None,
     n_draws: int = 400,
 ) -> None:
-    """Assert that the estimates have ``kernel_variance`` as their variance.
+    """Assert that the variance of the estimates is ``kernel_variance``.
 
     Parameters
     ----------
     sampler : sampler
-        The sampler to check, with a number for ``sigma``. Rows whose norm times sigma
-        is at most 1 keep the tails of the estimates light.
+        The sampler to check, with a number for ``sigma``. The norms of the rows times
+        sigma should be at most 1, so that the tails of the estimates are light.
     X, Y : ndarray, default=None
-        Queries and keys; ``contract_rows()`` and X if None.
+        Queries and keys. If X is None, a small set of rows is generated. If Y is None,
+        the keys are the queries.
     n_blocks : int, default=50000
-        Number of independent estimates.
+        Number of independent estimates, each from one block of frequencies of a wide
+        fit.
     block : int, default=None
         Number of frequencies per estimate; the number of columns of X if None.
     n_draws : int, default=400
-        Number of fits with different seeds, for a sampler whose features cannot be
-        split into blocks and that is not composed of samplers for which they can.
+        Number of fits with different seeds. They are used instead of blocks if the
+        features of the sampler, or of its component samplers, cannot be split into
+        blocks.
 
     Raises
     ------
     AssertionError
-        If a z statistic of the sample variance is significant at a family-wise level of
-        1e-6.
+        If the z statistic of the sample variance is significant for any pair of rows,
+        at a family-wise level of 1e-6.
     """
     X = contract_rows() if X is None else X
     block = X.shape[1] if block is None else block
@@ -113,21 +117,23 @@ def assert_coupling(
     *,
     n_blocks: int = 20_000,
 ) -> None:
-    """Assert the distribution of each frequency, and the angles within a block.
+    """Assert that the frequencies of a coupling have the declared joint distribution.
 
     The norms must follow the given distribution, independently of each other and of the
-    directions. The directions must be uniform, and pairs of frequencies of a block must
-    have the cosine that the coupling declares. If the norms are stratified
-    (``independent_norms`` is False), exactly one norm of a block must lie in each of d
-    intervals of equal probability instead, in uniformly random order and at independent
-    positions within the intervals.
+    directions. The directions must be uniform, and any two frequencies in a block must
+    be at the angle whose cosine the coupling declares.
+
+    If the norms are stratified (``independent_norms`` is False), they may depend on
+    each other. In this case, each of d intervals of equal probability must contain
+    exactly one norm of a block. The order of the intervals must be uniformly random,
+    and the positions within the intervals independent.
 
     Parameters
     ----------
     coupling : Coupling
         The coupling to check.
     radial_law : callable
-        Function that returns the distribution of the norm for a given dimension, such
+        Function that returns the distribution of the norms for a given dimension, such
         as ``chi_law``.
     n_features : int, default=4
         Dimension d of the frequencies.
@@ -137,7 +143,7 @@ def assert_coupling(
     Raises
     ------
     AssertionError
-        If one of these conditions does not hold.
+        If one of these conditions is violated.
 
     Examples
     --------
@@ -160,7 +166,7 @@ def assert_coupling(
     p_value = stats.kstest(norms, radial_law(d).cdf).pvalue
     assert p_value > FAMILY, f"norms have the wrong distribution: p = {p_value:.1e}"
     assert_mean(unit, np.zeros((d, d)))
-    # compare moments over blocks with zero, in units of their known standard deviation
+    # mean moments over the blocks must be zero; their standard deviations are known
     second = np.einsum("nia,nib->iab", unit, unit) / n_blocks - np.eye(d) / d
     spread = np.full((d, d), 1 / (d * (d + 2)))
     np.fill_diagonal(spread, 2 * (d - 1) / (d**2 * (d + 2)))
@@ -181,10 +187,10 @@ def assert_coupling(
 
 
 def _places_in_strata(quantiles: np.ndarray) -> np.ndarray:
-    """Assert one norm of a block per stratum; return the positions within strata."""
+    """Assert that each stratum contains one norm; return positions in strata."""
     d = quantiles.shape[1]
     places, strata = np.modf(np.clip(quantiles, 0, 1 - 1e-12) * d)
-    border = np.abs(places - 0.5) > 0.5 - 1e-3 * d  # closer than the error of the cdf
+    border = np.abs(places - 0.5) > 0.5 - 1e-3 * d  # in reach of the error of the cdf
     inside = ~border.any(axis=1)
     whole = np.sort(strata[inside], axis=1) == np.arange(d)
     assert whole.all(), "a block does not have one norm in each stratum"
@@ -197,19 +203,19 @@ def _places_in_strata(quantiles: np.ndarray) -> np.ndarray:
 
 @with_few_columns
 def assert_nested(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
-    """Assert that frequencies are nested, and the number of columns.
+    """Assert that frequencies are nested, and that the number of columns is correct.
 
     With the same seed, the frequencies of a sampler with fewer columns must be the
-    first frequencies of a sampler with more columns. For a composed map this must hold
-    for each of its components, for numbers of columns at which it has the same
-    components.
+    first frequencies of a sampler with more columns. For a composed map, this must hold
+    for each of its component maps. Numbers of columns that are too small for all
+    component maps are only checked for the shape of the features.
 
     Parameters
     ----------
     sampler : sampler
         The sampler to check.
     X : ndarray of shape (n_samples, n_features)
-        Rows.
+        Rows on which the sampler is fitted.
 
     Raises
     ------
@@ -242,7 +248,7 @@ def assert_nested(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
 
 
 def _single_frequencies(frequencies: Frequencies) -> list[Frequencies]:
-    """Return the components of joint frequencies, or single frequencies themselves."""
+    """Return the parts of joint frequencies as a flat list."""
     parts = getattr(frequencies, "parts", None)
     if parts is None:
         return [frequencies]
@@ -253,8 +259,8 @@ def _single_frequencies(frequencies: Frequencies) -> list[Frequencies]:
 def assert_invariant(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
     """Assert that the features do not depend on how they are computed.
 
-    The features must be the same up to rounding whether rows are transformed together
-    or one by one, in which order they come, and with any number of threads; after
+    Up to rounding, the features of a row must not depend on the other rows, on the
+    order of the rows or on the number of threads. They must also be the same after
     ``partial_fit`` on batches, for sparse and for float32 input, after pickling, and
     after a second fit with the same seed.
 
@@ -263,7 +269,7 @@ def assert_invariant(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
     sampler : sampler
         The sampler to check.
     X : ndarray of shape (n_samples, n_features), float64
-        At least a few hundred rows, so that there is more than one chunk.
+        At least a few hundred rows, so that they are processed in several chunks.
 
     Raises
     ------
@@ -282,7 +288,7 @@ def assert_invariant(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
         batches.partial_fit(batch)
     csr = clone(sampler).fit(sparse.csr_array(X))
     single = clone(sampler).fit(X.astype(np.float32))
-    phases = _largest_phases(fitted, X)  # with heavy tails their rounding is visible
+    phases = _largest_phases(fitted, X)  # large phases have visible rounding errors
     rounding = 1e-11 + 2.0**-50 * phases
     for side in ("transform", "transform_key"):
         features = getattr(fitted, side)(X)
@@ -317,7 +323,10 @@ def assert_invariant(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
 
 
 def _largest_phases(fitted: Any, X: np.ndarray) -> np.ndarray:
-    """Return the bound |sigma x| |w| on w.x, for each row and column or each row."""
+    """Return the bound |sigma x| |w| on the phases, for each row and each column.
+
+    If columns depend on several frequencies, there is a single bound for each row.
+    """
     norms = np.linalg.norm(fitted.sigma_ * X, axis=1)
     index, sq_norms = fitted.map_.frequency_index(), fitted.map_.frequencies.sq_norms
     sq_norms = sq_norms.max(initial=0) if index is None else sq_norms[index]
@@ -330,27 +339,27 @@ def check_sampler(
 ) -> None:
     """Run all checks of a sampler: nesting, invariance, bias and variance.
 
-    The variance is checked for the coupling of the sampler if ``variance_is_exact_`` is
-    True, and otherwise for ``coupling="iid"``, if the sampler has this parameter. If
-    all frequencies of a coupling depend on each other, the mean is estimated from 64
+    If ``variance_is_exact_`` is True, the variance is checked for the coupling of the
+    sampler. Otherwise it is checked for ``coupling="iid"``, if the sampler has this
+    parameter. If all frequencies depend on each other, the mean is estimated from 64
     fits instead of the blocks of one fit.
 
     Parameters
     ----------
     sampler : sampler
-        The sampler to check, with its parameters. Only a ``sigma`` that depends on the
-        data is replaced by 1, since the rows have norm 0.7.
+        The sampler to check. Its parameters are used as they are, except that a
+        ``sigma`` that depends on the data is replaced by 1.
     n_features : int, default=4
-        Number of columns of the rows.
+        Number of columns of the generated rows, if X is None.
     X : ndarray of shape (n_samples, n_features), default=None
-        Rows of norm 1 or less for the mean and the variance;
-        ``contract_rows(n_features)`` if None. A map that depends on clusters needs rows
-        that form clusters.
+        Rows of norm 1 or less for the checks of the mean and the variance. If None,
+        rows of norm 0.7 are generated. A map with clusters needs rows that form
+        clusters.
 
     Raises
     ------
     AssertionError
-        At the first check that fails.
+        If one of the checks fails.
 
     Examples
     --------
@@ -369,8 +378,8 @@ def check_sampler(
     if fitted.map_.frequency_index() is not None:
         fitted = fitted.set_params(n_components=4 * n_features).fit(X)
     exact = getattr(fitted, "variance_is_exact_", True)
-    # all blocks are used for the variance, because squares of positive features have
-    # heavy tails
+    # The variance needs all blocks, because the squares of positive features have heavy
+    # tails.
     sizes = [(50_000, n_features), (20_000, 2 * n_features + 1)]
     for_mean = [(min(50_000, 200_000 // n_features), n_features)]
     draws = Draws(sampler, X, None, sizes if exact else for_mean)

@@ -1,4 +1,4 @@
-"""Independent kernel estimates from blocks of frequencies, seeds or parts."""
+"""Independent kernel estimates from blocks of frequencies, or from several seeds."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from ..maps import FeatureMap
 from ..samplers import BaseFeatureSampler
 
 C = TypeVar("C", bound=Callable[..., None])
-FAMILY = 1e-6  # probability that a correct sampler fails one call
+FAMILY = 1e-6  # probability that a correct sampler fails one check
 
 
 def with_few_columns(check: C) -> C:
-    """Return a check that ignores warnings about fits with few features."""
+    """Decorate a check so that it ignores warnings about fits with few features."""
 
     @wraps(check)
     def quiet(*args: Any, **params: Any) -> Any:
@@ -34,9 +34,9 @@ def with_few_columns(check: C) -> C:
 
 
 def contract_rows(n_features: int = 4, random_state: int = 0) -> np.ndarray:
-    """Return rows on the axes and in random directions, with mean zero.
+    """Return rows with mean zero, on the coordinate axes and in random directions.
 
-    The axes reveal a wrong rotation, and all rows reveal a wrong ``sigma``.
+    Rows on the axes reveal a wrong rotation; any row reveals a wrong ``sigma``.
     """
     # -> (6, n_features)
     rng = np.random.default_rng(random_state)
@@ -50,7 +50,7 @@ def contract_rows(n_features: int = 4, random_state: int = 0) -> np.ndarray:
 def fit_sides(
     sampler: BaseFeatureSampler, X: np.ndarray, Y: np.ndarray | None
 ) -> BaseFeatureSampler:
-    """Fit a sampler on queries and keys, or on X only if Y is None."""
+    """Fit a sampler on queries X and keys Y, or only on X if Y is None."""
     return sampler.fit(X) if Y is None else sampler.fit(X, X_key=Y)
 
 
@@ -64,7 +64,7 @@ def stated_bias(feature_map: FeatureMap | None) -> float:
 def stated_variance(
     fitted: Any, X: np.ndarray, Y: np.ndarray | None
 ) -> tuple[np.ndarray, float | np.ndarray]:
-    """Return ``kernel_variance``, and its standard error, which is 0 if it is exact."""
+    """Return ``kernel_variance`` and its standard error, 0 for an exact variance."""
     if hasattr(fitted.map_, "variance_with_error"):
         return fitted.kernel_variance(X, Y, return_error=True)
     return fitted.kernel_variance(X, Y), 0.0
@@ -81,8 +81,8 @@ def seed_estimates(
     # X, Y (n_X, n_features) -> (n_draws, n_X, n_Y)
     drawn, estimates = clone(sampler), []
     for seed in range(n_draws):
-        # inputs that are valid for one seed are valid for all; this saves a third of
-        # the time
+        # Inputs that are valid for the first seed are valid for all others. Skipping
+        # their validation saves a third of the time.
         with config_context(skip_parameter_validation=seed > 0, assume_finite=seed > 0):
             drawn.random_state = seed
             if seed and _reads_the_same_for_any_seed(drawn):
@@ -94,7 +94,10 @@ def seed_estimates(
 
 
 def _reads_the_same_for_any_seed(fitted: Any) -> bool:
-    """Return whether ``fit`` is that of the base class and draws no sample of rows."""
+    """Return whether a fit with another seed would learn the same from the rows.
+
+    This holds if ``fit`` is that of the base class and keeps no random sample of rows.
+    """
     if type(fitted).fit is not BaseFeatureSampler.fit:
         return False
     statistics = value_of(fitted).statistics
@@ -104,7 +107,7 @@ def _reads_the_same_for_any_seed(fitted: Any) -> bool:
 def assert_mean(
     estimates: np.ndarray, expected: np.ndarray, *, bias: float = 0.0
 ) -> None:
-    """Assert that independent estimates have a mean, by t statistics."""
+    """Assert that independent estimates have the expected mean, by t statistics."""
     # estimates (n_draws, ...), expected (...)
     n = estimates.shape[0]
     error = np.abs(estimates.mean(axis=0) - expected) - bias * np.abs(expected)
@@ -120,34 +123,34 @@ def assert_mean(
 
 
 def coupled_size(sampler: BaseFeatureSampler, n_features: int) -> int:
-    """Return the number of frequencies per independent block, 0 if there are none."""
+    """Return the number of frequencies per block, 0 if no blocks are independent."""
     coupling = getattr(getattr(sampler, "map_", None), "coupling", None)
     if coupling is None:
         return n_features
-    # some couplings pad to 16 columns
+    # some couplings pad the dimension to 16, so many frequencies are needed
     sizes = coupling.block_sizes(32 * n_features, n_features)
     return max(n_features, int(np.max(sizes))) if len(sizes) > 1 else 0
 
 
 def _is_symmetric(fitted: BaseFeatureSampler, X: np.ndarray) -> bool:
-    """Return whether queries and keys have the same features, as declared."""
+    """Return whether queries and keys have identical features."""
     if not getattr(fitted, "symmetric_", False):
         return False
     return np.array_equal(fitted.transform(X), fitted.transform_key(X))
 
 
 def cuts_into_blocks(fitted: BaseFeatureSampler) -> bool:
-    """Return whether groups of frequencies of a sampler give independent estimates."""
+    """Return whether the frequencies of a sampler split into independent groups."""
     if fitted.map_.frequency_index() is None:
         return False
     return coupled_size(fitted, fitted.n_features_in_) > 0
 
 
 class WideFit:
-    """A fit with many frequencies, whose blocks represent fits with few.
+    """A fit with many frequencies, which is split into blocks of few frequencies.
 
-    Its blocks are independent, and each has the distribution of a fit with as many
-    frequencies.
+    The blocks are independent, and each has the same distribution as a separate fit
+    with this number of frequencies.
     """
 
     def __init__(
@@ -174,7 +177,7 @@ class WideFit:
             self.keys = _layers(keys, columns)
 
     def _stride(self, block: int) -> int:
-        """Return the number of frequencies after which the next block may begin."""
+        """Return the number of frequencies between the starts of two blocks."""
         return -(-block // self.whole) * self.whole
 
     def _fit(self, n_frequencies: int) -> BaseFeatureSampler:
@@ -185,7 +188,7 @@ class WideFit:
     def estimates(
         self, n_blocks: int, block: int
     ) -> tuple[np.ndarray, BaseFeatureSampler]:
-        """Return what ``block_estimates`` does."""
+        """Return the same results as ``block_estimates``."""
         stride = self._stride(block)
         estimates = np.zeros((n_blocks, len(self.queries[0]), len(self.keys[0])))
         for layers in zip(self.queries, self.keys, strict=True):
@@ -199,16 +202,16 @@ class WideFit:
 
 
 def _columns_of_frequencies(index: np.ndarray, n_frequencies: int) -> np.ndarray:
-    """Return the k-th column of each frequency, for each k.
+    """Return, for each k, the index of the k-th column of each frequency.
 
-    If a frequency has fewer columns than others, an index beyond the last column is
-    returned.
+    For a frequency with fewer than k columns, the number of columns is returned, which
+    is an index beyond the last column.
     """
     # index (n_columns,) -> (n_layers, n_frequencies)
     order = np.argsort(index, kind="stable")
     counts = np.bincount(index, minlength=n_frequencies)
     index, first = index[order], np.cumsum(counts) - counts
-    # position among the columns of the frequency
+    # position of each column among the columns of the same frequency
     place = np.arange(len(index)) - first[index]
     columns = np.full((counts.max(), n_frequencies), len(index))
     columns[place, index] = order
@@ -216,7 +219,7 @@ def _columns_of_frequencies(index: np.ndarray, n_frequencies: int) -> np.ndarray
 
 
 def _layers(features: np.ndarray, columns: np.ndarray) -> list[np.ndarray]:
-    """Return the features of each list of columns, which are 0 beyond the last."""
+    """Return the features in each list of columns; 0 beyond the last column."""
     features = np.pad(features, ((0, 0), (0, 1)))
     return [features[:, each] for each in columns]
 
@@ -240,7 +243,7 @@ def block_estimates(
 def composed_estimates(
     fitted: Any, X: np.ndarray, Y: np.ndarray | None = None, *, n_blocks: int = 20_000
 ) -> np.ndarray | None:
-    """Return independent estimates of a hybrid, from many draws of each of its maps."""
+    """Return independent kernel estimates of a hybrid, from draws of its maps."""
     # X, Y (n_X, n_features) -> (n_blocks, n_X, n_Y)
     whole, parts = fitted.map_, _fitted_parts(fitted)
     if not all(map(_is_simple, [*parts.bases, *parts.coefficients, *parts.spare])):
@@ -265,12 +268,15 @@ def composed_estimates(
 
 
 def _fitted_parts(fitted: Any) -> Any:
-    """Return the fitted samplers of which a sampler consists."""
+    """Return the fitted samplers of which a composed sampler consists."""
     return value_of(fitted).parts()
 
 
 def _is_simple(part: Any) -> bool:
-    """Return whether blocks of frequencies give estimates like a map or its parts."""
+    """Return whether ``_part_estimates`` can compute the estimates of a part.
+
+    The frequencies of the part, or of all its own parts, must split into blocks.
+    """
     if hasattr(part, "blocks_"):
         return all(map(_is_simple, _fitted_parts(part).samplers))
     cut = hasattr(part, "map_") and cuts_into_blocks(part)
@@ -280,7 +286,10 @@ def _is_simple(part: Any) -> bool:
 def _part_estimates(
     part: Any, X: np.ndarray, Y: np.ndarray, n_blocks: int, seed: int
 ) -> np.ndarray:
-    """Return independent estimates of a fitted map, or of the map of each block."""
+    """Return independent kernel estimates of a fitted sampler.
+
+    If the sampler has clusters, the estimates come from the sampler of each block.
+    """
     if not hasattr(part, "blocks_"):
         options = {"n_blocks": n_blocks, "random_state": seed}
         block = part.map_.n_frequencies
@@ -300,7 +309,7 @@ def _part_estimates(
 
 
 class Draws:
-    """Kernel estimates of one sampler, for all of its checks."""
+    """Kernel estimates of one sampler, which several checks share."""
 
     def __init__(
         self,
@@ -324,13 +333,13 @@ class Draws:
     def blocks(
         self, n_blocks: int, block: int
     ) -> tuple[np.ndarray, BaseFeatureSampler]:
-        """Return what ``block_estimates`` does."""
+        """Return the same results as ``block_estimates``."""
         if (n_blocks, block) not in self._blocks:
             self._blocks[n_blocks, block] = self._wide.estimates(n_blocks, block)
         return self._blocks[n_blocks, block]
 
     def judge_mean(self, n_blocks: int, block: int, n_draws: int) -> None:
-        """Raise AssertionError if the mean is not the exact kernel, up to the bias."""
+        """Raise AssertionError if the mean is off by more than the declared bias."""
         sampler, X, Y, fitted = self.sampler, self.X, self.Y, self.fitted
         expected = fitted.exact_kernel(X, Y)
         bias = stated_bias(getattr(fitted, "map_", None))

@@ -1,4 +1,4 @@
-"""A check that many threads can use one estimator at the same time."""
+"""A check that several threads can use one fitted estimator at the same time."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from scipy import sparse
 from sklearn.base import clone, is_classifier
 
 N_THREADS = 8
-_SWITCH_INTERVAL = 1e-4  # seconds after which Python switches to another thread
-_TIMEOUT = 120  # maximum seconds for which one thread waits for the others
-_FEW = 20  # number of queries for methods that compare all pairs of rows
+_SWITCH_INTERVAL = 1e-4  # number of seconds until Python switches threads
+_TIMEOUT = 120  # maximum number of seconds that a thread waits for the others
+_FEW = 20  # number of queries for methods that compare queries with all rows
 
-# How each method is called; an estimator is checked on those methods that it has.
+# How to call each method; only methods that the estimator has are checked.
 QUERIES: dict[str, Callable[[Any, np.ndarray], Any]] = {
     "transform": lambda model, X: model.transform(X),
     "transform_key": lambda model, X: model.transform_key(X),
@@ -48,28 +48,27 @@ def assert_thread_safe(
 ) -> None:
     """Assert that a fitted estimator can be shared between threads.
 
-    Eight threads call the same method at the same time, directly after ``fit``,
-    ``partial_fit`` and ``merge``, while everything that is computed on the first call
-    is still missing. All of these calls, and every later one, must return exactly the
-    same bits as a copy that is used by a single thread. Calling a method must not
-    change the pickle of the estimator either. Finally, one thread calls ``partial_fit``
-    while the others call a method: each result must be that of the model before or
-    after the update.
+    Eight threads call the same method at the same time. They do so directly after
+    ``fit``, ``partial_fit`` and ``merge``, before any lazily computed value has been
+    cached. Their results, and those of later calls, must be identical bit for bit to
+    those of a copy that is used by a single thread, and no call may change the pickle
+    of the estimator. Finally, one thread calls ``partial_fit`` while the others call a
+    method. Each of their results must be that of the model before or after the update.
 
     Parameters
     ----------
     estimator : estimator
-        Any scikit-learn estimator. It is cloned; set an integer ``random_state`` so
-        that its fits are repeatable.
+        Any scikit-learn estimator. It is cloned. Set ``random_state`` to an integer, so
+        that repeated fits give the same model.
     X : ndarray of shape (n_samples, n_features)
-        A few hundred rows; each half is used as a batch.
+        A few hundred rows. Each half is used as a batch for ``partial_fit``.
     y : ndarray of shape (n_samples,), default=None
-        Their targets, if the estimator needs targets.
+        Targets of the rows, if the estimator needs them.
 
     Raises
     ------
     AssertionError
-        If a result differs, or if a method raises an error in a thread.
+        If the result of a thread differs, or if a method raises an error in a thread.
 
     Examples
     --------
@@ -80,7 +79,7 @@ def assert_thread_safe(
     >>> assert_thread_safe(OPRFSampler(n_components=8, random_state=0), X)
     """
     with warnings.catch_warnings(), _hasty_threads():
-        # one filter for all threads, because setting one in each would be a race
+        # warning filters are global, so they are set once instead of in each thread
         warnings.simplefilter("ignore")
         for way, model in _fitted_models(estimator, X, y):
             for name in _queries_of(model):
@@ -91,13 +90,13 @@ def assert_thread_safe(
 def _fitted_models(
     estimator: Any, X: np.ndarray, y: np.ndarray | None
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the name of each way to fit an estimator, and the model before any call."""
+    """Yield the name of each way to fit an estimator, and the fitted model."""
     yield "fit", clone(estimator).fit(X, y)
     first, second = _two_batches(X, y)
     try:
         model = _after_batches(estimator, y, first, second)
     except (AttributeError, ValueError):
-        return  # it does not support batches, at least with these parameters
+        return  # the estimator does not support batches with these parameters
     yield "partial_fit", model
     if not hasattr(estimator, "merge"):
         return
@@ -106,14 +105,14 @@ def _fitted_models(
 
 
 def _two_batches(X: np.ndarray, y: np.ndarray | None) -> tuple[Any, Any]:
-    """Return the rows and targets of two batches."""
+    """Split the rows and targets into two batches."""
     middle = len(X) // 2
     cut = slice(middle), slice(middle, None)
     return tuple((X[part], None if y is None else y[part]) for part in cut)  # type: ignore[return-value]
 
 
 def _after_batches(estimator: Any, y: np.ndarray | None, *batches: Any) -> Any:
-    """Return a clone after ``partial_fit`` on each batch."""
+    """Return a clone that has been fitted to the batches by ``partial_fit``."""
     model = clone(estimator)
     options = {}
     if is_classifier(model) and y is not None:
@@ -125,19 +124,19 @@ def _after_batches(estimator: Any, y: np.ndarray | None, *batches: Any) -> Any:
 
 
 def _queries_of(model: Any) -> list[str]:
-    """Return the names of the queries that a fitted estimator supports."""
+    """Return the names of those ``QUERIES`` that a fitted estimator supports."""
     always = ("fitted attributes", "pickle")
     return [name for name in QUERIES if name in always or hasattr(model, name)]
 
 
 def _assert_same_in_threads(model: Any, name: str, X: np.ndarray, way: str) -> None:
-    """Assert that a query returns the same in many threads, and later, as in one."""
+    """Assert that a query gives the same result in several threads as in one."""
     query, alone, shared = QUERIES[name], copy.deepcopy(model), copy.deepcopy(model)
     before = pickle.dumps(shared)
     try:
         expected = query(alone, X)
     except ValueError:
-        return  # this fitted model does not support the query in any thread
+        return  # this model does not support the query, even in a single thread
     where = f"{name} after {way} of {model!r}"
     for found in _at_once(lambda: query(shared, X), where):
         assert _equal(found, expected), f"{where}: threads do not agree with one thread"
@@ -148,7 +147,7 @@ def _assert_same_in_threads(model: Any, name: str, X: np.ndarray, way: str) -> N
 def _assert_one_of_two_models(
     estimator: Any, X: np.ndarray, y: np.ndarray | None
 ) -> None:
-    """Assert that queries during ``partial_fit`` use the model before or after it."""
+    """Assert that queries during ``partial_fit`` use the old or the new model."""
     first, second = _two_batches(X, y)
     try:
         model = _after_batches(estimator, y, first)
@@ -179,9 +178,10 @@ def _assert_one_of_two_models(
 
 
 def _is_of_one(found: Any, before: Any, after: Any) -> bool:
-    """Return whether a result is that of one of two models.
+    """Return whether a result is that of the old or of the new model.
 
-    Attributes are read one after another, so each of them may be of either model.
+    Attributes are read one after another, so some of them may come from the old model
+    and others from the new one.
     """
     if isinstance(found, _Attributes):
         return all(
@@ -195,7 +195,7 @@ def _is_of_one(found: Any, before: Any, after: Any) -> bool:
 
 
 def _at_once(function: Callable[[], Any], where: str) -> list[Any]:
-    """Return the results of threads that call a function at the same time."""
+    """Call a function in several threads at the same time, and return the results."""
     barrier = threading.Barrier(N_THREADS, timeout=_TIMEOUT)
     results: list[Any] = [None] * N_THREADS
     errors: list[Exception] = []
@@ -231,11 +231,11 @@ def _hasty_threads() -> Iterator[None]:
 
 
 class _Attributes(dict[str, Any]):
-    """The fitted attributes of an estimator that are arrays or numbers, by name."""
+    """Dictionary of the fitted attributes of an estimator that can be compared."""
 
 
 def _fitted_attributes(model: Any) -> _Attributes:
-    """Return the fitted attributes that are arrays or numbers."""
+    """Return the fitted attributes that are arrays, numbers, strings or dicts."""
     names = [
         name
         for name in dir(model)

@@ -1,9 +1,9 @@
-"""Bounds from the papers on the error of random features and the effect of couplings.
+"""Published bounds on the error of random features and on the effect of couplings.
 
-The rows x and y are centred and multiplied by ``sigma``, as inside the samplers, and
-A < 0 is the fitted attribute ``A_`` of :class:`~sklearn_crt.OPRFSampler`. All functions
-refer to the Gaussian kernel ``exp(-|x - y|^2 / 2)``; relative errors are equal to
-those of the softmax kernel.
+The rows x and y must be centred and multiplied by ``sigma``, as the samplers do
+internally. The parameter A < 0 is the fitted attribute ``A_`` of
+:class:`~sklearn_crt.OPRFSampler`. All functions refer to the Gaussian kernel
+``exp(-|x - y|^2 / 2)``; relative errors are the same for the softmax kernel.
 """
 
 from .bounds import (

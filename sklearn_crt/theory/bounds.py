@@ -1,4 +1,4 @@
-"""Bounds on the error of optimal positive random features, and errors of hybrids."""
+"""Error bounds for optimal positive random features, and errors of hybrid features."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ def oprf_log_sup(
     Raises
     ------
     ValueError
-        If an argument is out of range, or ``sq_sum`` is above twice ``sq_norms``.
+        If an argument is out of range, or ``sq_sum`` exceeds twice ``sq_norms``.
 
     See Also
     --------
-    oprf_tail_bound : A bound on the mean of many such products.
+    oprf_tail_bound : A tail bound for the mean of many such products.
 
     Notes
     -----
-    The product of the features of x and y at the frequency w is largest at
-    :math:`w = -\sqrt{1 - 4A}\,(x + y) / (4A)`, where
+    The product of the features of x and y for the frequency w is largest at
+    :math:`w = -\sqrt{1 - 4A}\,(x + y) / (4A)`. Its maximum S is given by
 
     .. math:: \log S = \frac d2 \log(1 - 4A) - \frac{q}{8A} + \frac q2 - N .
 
@@ -105,7 +105,7 @@ def oprf_tail_bound(
     Parameters
     ----------
     eps : float or array-like
-        Absolute error, > 0.
+        Positive absolute error.
     n_frequencies : int
         Number M of frequencies.
     sq_sum : float or array-like
@@ -118,9 +118,9 @@ def oprf_tail_bound(
     A : float
         Negative parameter of the features.
     upper : bool, default=False
-        If False, the bound is for an error of either sign, with independent
-        frequencies. If True, it is for an estimate that exceeds the kernel by ``eps``
-        or more, with independent frequencies or orthogonal blocks.
+        If False, the bound applies to errors of either sign and to independent
+        frequencies. If True, it applies to estimates that exceed the kernel by ``eps``
+        or more, for independent frequencies and for orthogonal blocks.
 
     Returns
     -------
@@ -130,24 +130,26 @@ def oprf_tail_bound(
     Raises
     ------
     ValueError
-        If an argument is out of range, or ``sq_sum`` is above twice ``sq_norms``.
+        If an argument is out of range, or ``sq_sum`` exceeds twice ``sq_norms``.
 
     See Also
     --------
-    oprf_uniform_n_frequencies : The same for all pairs of rows at once.
+    oprf_uniform_n_frequencies : The number of frequencies for a bound on all pairs.
 
     Notes
     -----
-    Products lie between 0 and S = exp(``oprf_log_sup``), so by Hoeffding's inequality
+    Each product of features lies between 0 and S = exp(``oprf_log_sup``), so by
+    Hoeffding's inequality
 
     .. math:: P\left(|\widehat K - K| \ge \epsilon\right)
-       \le 2 \exp\left(-2 M \epsilon^2 / S^2\right) ,
+       \le 2 \exp\left(-2 M \epsilon^2 / S^2\right) .
 
-    and half of it for errors of one sign. For orthogonal blocks the moment generating
-    function of the estimate is at most that of independent frequencies, which gives the
-    bound for too large estimates. This is theorem 4.2 of [1]_ with the factor :math:`(1
-    - 4A)^d` that is missing there: as printed, the bound is 5e-18 for d = 64, A = -1/2,
-    x = y = 0, M = 100 and an error of 0.9, whose probability is 0.97.
+    For errors of one sign the factor 2 is not needed. For orthogonal blocks, the moment
+    generating function of the estimate is at most that for independent frequencies, so
+    the bound also holds for estimates that are too large. This is theorem 4.2 of [1]_
+    with the factor :math:`(1 - 4A)^d` that is missing there. Without this factor, the
+    bound is 5e-18 for d = 64, A = -1/2, x = y = 0, M = 100 and an error of 0.9, but
+    such an error has probability 0.97.
 
     References
     ----------
@@ -179,14 +181,15 @@ def oprf_tail_bound(
 def oprf_uniform_n_frequencies(
     eps: float, delta: float, radius: float, n_features: int, A: float
 ) -> int | float:
-    r"""Return a number of frequencies for an error below eps on all pairs.
+    r"""Return a number of frequencies that keeps the error below eps for all pairs.
 
     Parameters
     ----------
     eps : float
-        Absolute error, > 0.
+        Positive absolute error.
     delta : float
-        Probability that the error is larger for some pair, between 0 and 1.
+        Permitted probability, between 0 and 1, that the error exceeds ``eps`` for some
+        pair.
     radius : float
         Radius R > 0 of a ball around the centre that contains all x and y.
     n_features : int
@@ -210,25 +213,25 @@ def oprf_uniform_n_frequencies(
 
     Notes
     -----
-    For
+    The number of independent frequencies is the smallest M with
 
     .. math:: M \ge \frac{2 S_R^2}{\epsilon^2} \left[ \log \frac 4\delta
        + 2 d \log\left(1 + \frac{2 \sqrt 2 R}{r}\right) \right], \qquad
-       S_R = (1 - 4A)^{d/2} e^{-R^2 / (2A)}, \qquad r = \frac{\delta \epsilon}{4 L}
+       S_R = (1 - 4A)^{d/2} e^{-R^2 / (2A)}, \qquad r = \frac{\delta \epsilon}{4 L} .
 
-    independent frequencies,
-    :math:`P(\sup_{|x|, |y| \le R} |\widehat K - K| > \epsilon) \le \delta`. The error
-    is at most :math:`\epsilon / 2` on a net of the pairs with mesh r (Hoeffding), and
-    varies by at most :math:`\epsilon / 2` between its points (Markov), where
-    :math:`L = G + \sqrt2 e^{-1/2}` bounds the mean Lipschitz constant of the error and
-    G that of a product,
+    Then :math:`P(\sup_{|x|, |y| \le R} |\widehat K - K| > \epsilon) \le \delta`. In the
+    proof, Hoeffding's inequality shows that the error is at most :math:`\epsilon / 2`
+    on a net of pairs with mesh r, and Markov's inequality that it varies by at most
+    :math:`\epsilon / 2` between the points of the net. The mean Lipschitz constant of
+    the error is at most :math:`L = G + \sqrt2 e^{-1/2}`, where the bound G on that of a
+    product of features,
 
     .. math:: G = \frac{2^{(3 - d)/2}}{\Gamma(d/2)} \left( (2R)^{d+1}
        \left(\frac1d + \frac1{d+1}\right)
        + \int_0^\infty (t + 4R) (t + 2R)^{d-1} e^{-t^2/2} dt \right) ,
 
-    which does not depend on A. It is theorem 4.3 of [1]_ with explicit constants. The
-    number is guaranteed to suffice, and very large in more than a few dimensions.
+    does not depend on A. This is theorem 4.3 of [1]_ with explicit constants. The
+    number is guaranteed to suffice, but it is very large in more than a few dimensions.
 
     References
     ----------
@@ -256,7 +259,7 @@ def log_mean_gradient(radius: float, n_features: int) -> float:
     d, width = n_features, 2 * radius
     log_width = math.log(width)
     k = np.arange(d)
-    # the powers of t in (t + width)^(d - 1), multiplied by t and by 2 width
+    # terms of the expansion of (t + width)^(d - 1), multiplied by t and by 2 width
     log_binomial = special.gammaln(d) - special.gammaln(k + 1) - special.gammaln(d - k)
     log_power = log_binomial + (d - 1 - k) * log_width
     higher = log_power + _log_half_moment(k + 1)
@@ -310,24 +313,26 @@ def hrf_relative_error(
     n_coefficients : int, default=1
         Number n of frequencies of the coefficient.
     kind : {"angular", "gaussian", "trigonometric", "positive"}, default="angular"
-        The hybrid with independent frequencies, or one of its base maps: random Fourier
-        features, or pairs exp(w.x), exp(-w.x).
+        ``"angular"`` and ``"gaussian"`` are hybrids with this kind of coefficient and
+        independent frequencies. ``"trigonometric"`` and ``"positive"`` are their base
+        maps: random Fourier features, and features exp(w.x) and exp(-w.x).
     lambda_sigma : float, default=1.0
-        Inverse length scale of the Gaussian coefficient, normalised for the radius.
+        Inverse length scale of the Gaussian coefficient, which is normalised to be 1
+        for opposite rows.
 
     Returns
     -------
     error : float or ndarray
-        Root of the mean squared error, divided by the kernel.
+        Root mean squared error of the estimate, divided by the kernel.
 
     Notes
     -----
-    With :math:`e(t) = (2m)^{-1/2} e^{2 r^2 t} (1 - e^{-4 r^2 t})` sines and cosines
-    have :math:`e(\sin^2 \theta/2)`, pairs :math:`e(\cos^2 \theta/2)` ([1]_, lemma 3.4),
-    and a hybrid the root of
+    Let :math:`e(t) = (2m)^{-1/2} e^{2 r^2 t} (1 - e^{-4 r^2 t})`. The relative error is
+    :math:`e(\sin^2 \theta/2)` for sines and cosines, and :math:`e(\cos^2 \theta/2)` for
+    pairs of positive features ([1]_, lemma 3.4). For a hybrid it is the square root of
     :math:`E\hat\lambda^2\, e(\cos^2)^2 + E(1 - \hat\lambda)^2\, e(\sin^2)^2`
-    (theorems D.1 and F.2). Sharing the frequencies changes nothing for rows of one
-    length.
+    (theorems D.1 and F.2). If the base maps share their frequencies, the error is the
+    same, because the rows have equal norms.
 
     References
     ----------
@@ -351,7 +356,7 @@ def _log_relative_error(
 ) -> float | np.ndarray:
     half = {"trigonometric": np.sin(theta / 2), "positive": np.cos(theta / 2)}
     errors = {}
-    with np.errstate(divide="ignore"):  # the log of no error
+    with np.errstate(divide="ignore"):  # log(0) if there is no error
         for name, side in half.items():
             square = (r * side) ** 2
             error = 2 * square + np.log(-np.expm1(-4 * square))
@@ -387,16 +392,17 @@ def hrf_max_relative_error(
     radius : float
         Norm r of the rows.
     n_frequencies, n_coefficients : int
-        Numbers m and n of frequencies of each base map and of the coefficient.
+        Number m of frequencies of each base map, and number n of frequencies of the
+        coefficient.
     kind : {"angular", "gaussian", "trigonometric", "positive"}, default="angular"
-        As for :func:`hrf_relative_error`.
+        The hybrid or base map, as for :func:`hrf_relative_error`.
     lambda_sigma : float, default=1.0
         Inverse length scale of the Gaussian coefficient.
 
     Returns
     -------
     error : float
-        Its maximum, found to about 1e-8.
+        Maximum of the relative error, accurate to about 1e-8.
 
     Examples
     --------
@@ -427,29 +433,31 @@ def hrf_max_relative_error(
 def hrf_max_relative_error_bound(
     radius: float, n_frequencies: int, n_coefficients: int
 ) -> float:
-    r"""Return a bound of the largest relative error of the angular hybrid on a sphere.
+    r"""Return a bound on the largest relative error of the angular hybrid on a sphere.
 
     Parameters
     ----------
     radius : float
         Norm r of the rows, at least 1.
     n_frequencies, n_coefficients : int
-        Numbers m and n of frequencies of each base map and of the coefficient.
+        Number m of frequencies of each base map, and number n of frequencies of the
+        coefficient.
 
     Returns
     -------
     bound : float
-        The bound.
+        Upper bound on :func:`hrf_max_relative_error` with ``kind="angular"``.
 
     Raises
     ------
     ValueError
-        If the radius is below 1, where the bound is not proved.
+        If the radius is less than 1, because the bound is not proved in this case.
 
     Notes
     -----
-    :math:`\frac{W}{\sqrt{2 m r}} \sqrt{\frac{1 - 1/n}{\pi r} + \frac{1}{n \sqrt\pi}}`
-    with :math:`W = e^{2r^2} (1 - e^{-4r^2})`, where each base map alone has
+    Let :math:`W = e^{2r^2} (1 - e^{-4r^2})`. The bound is
+    :math:`\frac{W}{\sqrt{2 m r}} \sqrt{\frac{1 - 1/n}{\pi r} + \frac{1}{n \sqrt\pi}}`,
+    whereas the largest relative error of each base map alone is
     :math:`W / \sqrt{2m}` ([1]_, theorem 3.5).
 
     References

@@ -1,15 +1,15 @@
-r"""RF-conformity, which measures the dependence of the frequencies of a block.
+r"""RF-conformity, which measures how a coupling of frequencies affects the error.
 
-For positive features of the Gaussian kernel the mean squared error of m frequencies
-in one block is ([1]_, theorem 3.2)
+For positive features of the Gaussian kernel, the mean squared error of the estimate
+from m frequencies in one block is ([1]_, theorem 3.2)
 
 .. math:: e^{-2|x|^2 - 2|y|^2} \, \frac{e^{2 v^2} - e^{v^2} + (m - 1)
    (\rho(v) - e^{v^2})}{m}, \qquad v = |x + y|,
 
-where x and y are already multiplied by sigma. A coupling changes only the conformity
-:math:`\rho`, which is :math:`e^{v^2}` for independent frequencies; smaller values are
-better. For optimal positive features, the first two terms are different and the last
-one is the same.
+where x and y are already multiplied by sigma. The coupling only affects the conformity
+:math:`\rho`, which is :math:`e^{v^2}` for independent frequencies. Smaller values are
+better. For optimal positive features, the first two terms of the numerator are
+different, and the last one is the same.
 
 References
 ----------
@@ -41,7 +41,7 @@ _COSINE = [Interval(Real, -1, 1, closed="both")]
 
 
 def _squares(length: ArrayLike, name: str) -> np.ndarray:
-    """Return the squares of lengths, or raise ValueError."""
+    """Return the squares of norms, after checking their range."""
     length = np.asarray(length, dtype=np.float64)
     if not np.all(np.isfinite(length) & (length >= 0)):
         raise ValueError(f"{name} must be finite and at least 0, got {length}.")
@@ -52,35 +52,37 @@ def _squares(length: ArrayLike, name: str) -> np.ndarray:
 def rf_conformity(
     v: ArrayLike, n_features: int, cosine: float | None = None, *, log: bool = False
 ) -> float | np.ndarray:
-    r"""Return the RF-conformity of frequencies at a common angle.
+    r"""Return the RF-conformity of frequencies with equal angles between all pairs.
 
     Parameters
     ----------
     v : float or array-like
-        Length of x + y, in units of 1 / sigma.
+        Norm of x + y, in units of 1 / sigma.
     n_features : int
         Dimension d of the frequencies, whose norms have independent chi distributions.
     cosine : float, default=None
-        Cosine c of the angle of each pair: 0 for orthogonal, -1/(d - 1) for simplex
-        frequencies; None for independent ones.
+        Cosine c of the angle between any two frequencies: 0 for orthogonal frequencies,
+        and -1/(d - 1) for simplex frequencies. None means independent frequencies.
     log : bool, default=False
         Whether to return the logarithm, which does not overflow.
 
     Returns
     -------
     conformity : float or ndarray of the shape of v
-        The mean of the product of two features, multiplied by exp(2|x|^2 + 2|y|^2).
+        Each frequency gives a product of a feature of x and a feature of y. The
+        conformity is the mean of the product of two such products, multiplied by
+        exp(2|x|^2 + 2|y|^2).
 
     Raises
     ------
     ValueError
-        If v is negative or not finite, the dimension is below 1, or the cosine is not
-        between -1 and 1.
+        If v is negative or not finite, the dimension is less than 1, or the cosine is
+        not between -1 and 1.
 
     Notes
     -----
-    ([1]_, equation 21). The sum is computed in log space, and the mean over psi by
-    Gauss-Legendre quadrature:
+    This is equation 21 of [1]_. The sum is computed in log space, and the mean over psi
+    by Gauss-Legendre quadrature:
 
     .. math:: \rho(v) = \sum_k \frac{v^{2k}}{k!} \prod_{j<k} \frac{d + j}{d + 2j}
        \; E (1 + c \sin\psi)^k, \qquad \psi \in (0, \pi), \;
@@ -110,28 +112,29 @@ def rf_conformity(
 def rf_conformity_gap(
     v: ArrayLike, n_features: int, cosine: float, *, relative: bool = False
 ) -> float | np.ndarray:
-    r"""Return exp(v^2) minus the conformity, the variance reduction by a pair.
+    r"""Return exp(v^2) minus the conformity, which is the variance reduction per pair.
 
     Parameters
     ----------
     v : float or array-like
-        Length of x + y, in units of 1 / sigma.
+        Norm of x + y, in units of 1 / sigma.
     n_features : int
         Dimension d of the frequencies.
     cosine : float
-        Cosine of the angle of each pair.
+        Cosine of the angle between any two frequencies.
     relative : bool, default=False
         Whether to return the gap divided by exp(v^2), which does not overflow.
 
     Returns
     -------
     gap : float or ndarray of the shape of v
-        For cosines <= 0 it is not computed as a difference, so a small gap is accurate.
+        The gap between independent and coupled frequencies. If the cosine is at most 0,
+        it is not computed as a difference, so even a small gap is accurate.
 
     Raises
     ------
     ValueError
-        As ``rf_conformity``.
+        Under the same conditions as for :func:`rf_conformity`.
 
     References
     ----------
@@ -140,8 +143,8 @@ def rf_conformity_gap(
 
     Examples
     --------
-    For small v, the leading term is v^2 times the reduction by a simplex. With
-    orthogonal frequencies the reduction is only of order v^4:
+    For small v, the reduction is of order v^2 for simplex frequencies, but only of
+    order v^4 for orthogonal frequencies:
 
     >>> from sklearn_crt.theory.conformity import rf_conformity_gap
     >>> for cosine in (0.0, -1 / 63):
@@ -156,7 +159,7 @@ def rf_conformity_gap(
 
 @validated(z=_LENGTH, n_features=_COUNT, cosine=_COSINE)
 def rff_gap(z: ArrayLike, n_features: int, cosine: float = 0.0) -> float | np.ndarray:
-    r"""Return the variance reduction of random Fourier features by a pair at an angle.
+    r"""Return the variance reduction per pair of coupled random Fourier features.
 
     Parameters
     ----------
@@ -165,25 +168,25 @@ def rff_gap(z: ArrayLike, n_features: int, cosine: float = 0.0) -> float | np.nd
     n_features : int
         Dimension d of the frequencies.
     cosine : float, default=0.0
-        Cosine of the angle of each pair.
+        Cosine of the angle between any two frequencies.
 
     Returns
     -------
     gap : float or ndarray of the shape of z
-        :math:`e^{-z^2}` minus the mean of :math:`\cos(w_1 \cdot z) \cos(w_2 \cdot z)`;
-        the variance of m frequencies in one block is :math:`(1 - e^{-z^2})^2 / (2m)`
-        minus (m - 1)/m times this value.
+        :math:`e^{-z^2}` minus the mean of :math:`\cos(w_1 \cdot z) \cos(w_2 \cdot z)`.
+        The estimate from m frequencies in one block has the variance
+        :math:`(1 - e^{-z^2})^2 / (2m)` minus (m - 1)/m times this gap.
 
     Raises
     ------
     ValueError
-        As ``rf_conformity``.
+        Under the same conditions as for :func:`rf_conformity`.
 
     Notes
     -----
-    For right angles it is positive up to a distance of 3.31 in 3 dimensions, 2.96 in 8
-    and 6.91 in 64, and everywhere in 2 dimensions. Beyond this distance it may be
-    slightly negative ([1]_, theorem 4.5).
+    For orthogonal frequencies, the gap is positive for all distances in 2 dimensions,
+    and up to a distance of 3.31 in 3 dimensions, 2.96 in 8 and 6.91 in 64. Beyond this
+    distance it may be slightly negative ([1]_, theorem 4.5).
 
     References
     ----------
@@ -201,19 +204,20 @@ def rff_gap(z: ArrayLike, n_features: int, cosine: float = 0.0) -> float | np.nd
 
 @validated(v=[Interval(Real, 0, None, closed="left")], frequencies=["array-like"])
 def sample_conformity(v: float, frequencies: ArrayLike) -> float:
-    r"""Return the RF-conformity of given frequencies, averaged over common rotations.
+    r"""Return the RF-conformity of given frequencies, averaged over random rotations.
 
     Parameters
     ----------
     v : float
-        Length of x + y, in units of 1 / sigma.
+        Norm of x + y, in units of 1 / sigma.
     frequencies : ndarray of shape (n_features, n_frequencies)
-        Frequencies as columns, as returned by ``Frequencies.to_dense``; at least two.
+        At least two frequencies as columns, as returned by ``Frequencies.to_dense``.
 
     Returns
     -------
     conformity : float
-        Its mean over draws of a block is ``rf_conformity``.
+        The conformity of these frequencies. Its mean over random blocks of frequencies
+        is :func:`rf_conformity`.
 
     Raises
     ------
@@ -222,7 +226,7 @@ def sample_conformity(v: float, frequencies: ArrayLike) -> float:
 
     Notes
     -----
-    ([1]_, equation 10): the mean over ordered pairs of
+    By equation 10 of [1]_, the conformity is the mean over ordered pairs of
 
     .. math:: \sum_k \frac{\Gamma(d/2)}{k! \, \Gamma(k + d/2)}
        \left(\frac{v |w_i + w_j|}{2}\right)^{2k}
