@@ -292,6 +292,7 @@ def few_rows_at_a_time(monkeypatch):
     return calls
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize(
     "model", [*MODELS, partial(LocalLinearRegressor, alpha=0.1)], ids=str

@@ -163,16 +163,17 @@ def test_a_level_that_a_fold_lacks():
     X, y = mixed_table(600)  # enough that folds use the metric of all rows
     X.loc[3, "shape"] = None
     X["shape"] = X["shape"].astype(object).fillna("once")
-    model = KernelRegressor(random_state=0).fit(X, y)
+    model = KernelRegressor(n_folds=2, random_state=0).fit(X, y)
     assert np.isfinite(model.predict(X)).all()
 
 
 def test_many_rows_are_cross_validated_in_part(monkeypatch):
     X, y = mixed_table(1000)
-    whole = KernelRegressor(random_state=0).fit(X[:700], y[:700])
+    model = KernelRegressor(n_folds=2, random_state=0)
+    whole = clone(model).fit(X[:700], y[:700])
     monkeypatch.setattr(_blend, "_MANY", 600)
     monkeypatch.setattr(_blend, "_MOST_TESTED", 300)
-    part = KernelRegressor(random_state=0).fit(X[:700], y[:700])
+    part = model.fit(X[:700], y[:700])
     for name, loss in part.losses_.items():  # means of squares of 300 and 700 errors
         assert abs(loss / whole.losses_[name] - 1) < 5 * np.sqrt(2 / 300 + 2 / 700)
     assert part.losses_["additive"] != whole.losses_["additive"]
@@ -186,8 +187,9 @@ def test_targets_without_variation(table):
     assert (one.predict(X) == "a").all()
     rare = np.where(np.arange(len(y)) == 7, "rare", "often")
     assert KernelClassifier().fit(X, rare).predict_proba(X).shape == (400, 2)
+    X, y = X[:150], y[:150]
     eleven = np.append(np.digitize(y[1:], np.quantile(y, np.arange(1, 10) / 10)), 99)
-    p = KernelClassifier(random_state=0).fit(X, eleven).predict_proba(X)
+    p = KernelClassifier(n_folds=2, random_state=0).fit(X, eleven).predict_proba(X)
     np.testing.assert_allclose(p.sum(axis=1), 1)
 
 
