@@ -2,9 +2,9 @@
 What is this package for?
 =========================
 
-This example fits a kernel method to more rows than exact kernel methods can handle,
-with prediction intervals, and approximates a kernel with an error that can be
-predicted. Run as a script, it takes a few seconds and saves the figure as
+This example fits a kernel method with prediction intervals, at a cost that is
+proportional to the number of rows, and approximates a kernel with a predictable error.
+If it is run as a script, it takes a few seconds and saves the figure as
 ``quickstart.png``.
 """
 
@@ -26,12 +26,11 @@ from sklearn_crt import (
 )
 
 # %%
-# Predictions with intervals
-# --------------------------
-# The data are 3000 noisy points on a curve, with a gap. Ridge regression on 200 random
-# features approximates a Gaussian process, at a cost that is proportional to the number
-# of rows instead of its cube. ``fit`` selects the penalty and ``sigma``, the inverse
-# length scale of the kernel (``length_scale = 1 / sigma``).
+# Predictions with intervals -------------------------- The data are 3000 noisy points
+# on a curve that has a gap. Ridge regression on 200 random features approximates a
+# Gaussian process, at a cost that is proportional to the number of rows instead of its
+# cube. ``fit`` selects the penalty and ``sigma``, the inverse length scale of the
+# kernel (``length_scale = 1 / sigma``).
 rng = np.random.default_rng(0)
 
 
@@ -56,12 +55,11 @@ inside = 100 * np.mean(abs(y_new - mean_new) < 1.645 * std_new)
 print(f"{inside:.0f} % of new rows lie in the 90 % band")
 
 # %%
-# The same kernel in less time
-# ----------------------------
-# Both samplers approximate the Gaussian kernel of the handwritten digits. The rows are
-# multiplied by ``sigma``, so ``gamma = sigma**2 / 2``. The time is the processor time
-# of ``transform`` for 17970 rows. ``kernel_variance`` predicts the error of the
-# approximation by a formula.
+# The same kernel in less time ---------------------------- Both samplers approximate
+# the Gaussian kernel between images of handwritten digits. The rows are multiplied by
+# ``sigma``, so ``gamma = sigma**2 / 2``. The time is the processor time of
+# ``transform`` for 17970 rows. ``kernel_variance`` predicts the error of the
+# approximation from a formula.
 X = load_digits().data
 many = np.tile(X, (10, 1))
 sigma = TrigRBFSampler(sigma="scale").fit(X).sigma_
@@ -109,13 +107,13 @@ figure.savefig("quickstart.png", dpi=150)
 
 # %%
 # Left: the band is as wide as the noise where there are training rows, and becomes
-# wider in the gap and beyond the data. Right: with as many features, pairs of sines and
-# cosines of orthogonal frequencies have a smaller error, and ``transform`` makes good
-# use of the processor caches. The absolute times depend on the machine, so only their
-# ratio is meaningful. A pipeline, which also fits a model, gains less.
-# :class:`~sklearn.kernel_approximation.Nystroem`, which adapts its features to the
-# training rows, needs fewer features than both on such smooth data
-# (:ref:`sphx_glr_auto_examples_maps_plot_01_columns.py`).
+# wider in the gap and beyond the data. Right: for the same number of features, pairs of
+# sines and cosines of orthogonal frequencies have a smaller error, and ``transform`` is
+# faster because it makes good use of the processor caches. The absolute times depend on
+# the machine, so only their ratio is meaningful. The speedup is smaller for a pipeline
+# that also fits a model. :class:`~sklearn.kernel_approximation.Nystroem`, which adapts
+# its features to the training rows, needs fewer features than either sampler on such
+# smooth data (:ref:`sphx_glr_auto_examples_maps_plot_01_columns.py`).
 reached = np.interp(
     errors["RBFSampler"][-1], errors["TrigRBFSampler"][::-1], widths[::-1]
 )
@@ -123,9 +121,9 @@ print(f"RBFSampler with 1024 features: error {errors['RBFSampler'][-1]:.4f}")
 print(f"TrigRBFSampler has the same error with {reached:.0f} features")
 
 # %%
-# A kernel average can be used as a classifier. It is fitted in a single pass, also in
-# batches. With positive features, its probabilities are valid for every ``sigma``
-# (:ref:`sphx_glr_auto_examples_maps_plot_07_positive.py`).
+# A kernel average can be used as a classifier. It is fitted in a single pass over the
+# data, which can be split into batches. With positive features, its probabilities are
+# valid for every ``sigma`` (:ref:`sphx_glr_auto_examples_maps_plot_07_positive.py`).
 model = make_pipeline(
     StandardScaler(),
     NadarayaWatsonClassifier(OPRFSampler(sigma=0.4, n_components=512, random_state=0)),

@@ -2,8 +2,9 @@
 How accurate is linear attention?
 =================================
 
-The error of attention from random features decreases with the square root of the number
-of features, but it grows exponentially with the squared norm of queries and keys.
+The error of linear attention with random features decreases with the square root of the
+number of features, but it grows exponentially with the squared norm of queries and
+keys.
 """
 
 import matplotlib.pyplot as plt
@@ -14,9 +15,9 @@ from sklearn_crt.attention import linear_attention, softmax_attention
 from sklearn_crt.samplers import PositiveRBFSampler
 
 # %%
-# One head with d = 64 and 128 rows is simulated. The entries of q and k have the
-# standard deviations 0.3, 0.6 and 1, so that :math:`|x|^2 = |q|^2 / \sqrt d` is 0.7,
-# 2.9 and 8 on average.
+# One attention head is simulated, with 128 queries and keys of dimension d = 64. The
+# entries of q and k have the standard deviations 0.3, 0.6 and 1, so that :math:`|x|^2 =
+# |q|^2 / \sqrt d` is 0.7, 2.9 and 8 on average.
 D, LENGTH, WIDTHS, N_DRAWS = 64, 128, [64, 128, 256, 512, 1024], 3
 options = {"sigma": D**-0.25, "kernel": "softmax"}
 maps = {
@@ -49,8 +50,8 @@ def errors(q, k, sampler, width):
 
 
 # %%
-# The upper row shows the error of the attention matrix, the lower row that of the
-# output.
+# The upper row of the figure shows the error of the attention matrix, and the lower row
+# that of the output.
 figure, axes = plt.subplots(
     2, 3, figsize=(11, 6), layout="constrained", sharex=True, sharey=True
 )
@@ -76,8 +77,8 @@ for row, what in zip(axes, ("attention matrix", "output"), strict=True):
         ax.set_ylabel(f"error of the {what}")
 
 # %%
-# If the entries have unit variance (right), no features have an error below 1, which
-# the constant output 0 has as well. Random Fourier features only seem to be the best
-# there: most of their denominators cannot be distinguished from noise, and the output
-# for such rows is replaced by the mean of the values.
+# If the entries have unit variance (right), no features have an error below 1, which is
+# also the error of the constant output 0. Random Fourier features only seem to be the
+# best in this case: most of their denominators cannot be distinguished from noise, and
+# the output for such rows is replaced by the mean of the values.
 plt.show()

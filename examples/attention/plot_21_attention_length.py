@@ -17,9 +17,10 @@ from sklearn_crt import OPRFSampler
 from sklearn_crt.attention import linear_attention, softmax_attention
 
 # %%
-# One head is computed by NumPy in float32, with d = e = 64 and m = 256 features. The
-# times are processor times. ``python -m benchmarks.attention`` measures up to 65536
-# rows, and also torch.
+# One attention head is computed by NumPy in float32. Keys and values have the
+# dimensions d = e = 64, and there are m = 256 features. All times are processor times.
+# ``python -m benchmarks.attention`` runs the comparison for up to 65536 rows and also
+# for torch.
 D, M = 64, 256
 lengths = [256, 512, 1024, 2048, 4096]
 q, k, v = 0.3 * np.random.default_rng(0).standard_normal((3, lengths[-1], D), "float32")
@@ -59,6 +60,6 @@ for ax, label in zip(axes, ("processor seconds", "MB beside q, k, v"), strict=Tr
     ax.grid(alpha=0.3)
 
 # %%
-# The dotted line marks the length for which both need the same number of
-# multiplications, which is about 2 m.
+# The dotted line marks the sequence length for which both methods need the same number
+# of multiplications, which is about 2 m.
 plt.show()

@@ -3,8 +3,8 @@ Does attention to distant positions have a low rank?
 ====================================================
 
 FMMformers compute attention to neighbouring positions exactly, and attention to all
-others from a few features. This requires that the attention matrix without a band
-around its diagonal has a low rank. The example computes this rank numerically.
+others from a few features. This works only if the attention matrix has a low rank once
+a band around its diagonal is removed. This example computes this rank numerically.
 """
 
 import matplotlib.pyplot as plt
@@ -13,9 +13,10 @@ import numpy as np
 from sklearn_crt.attention import linear_attention, softmax_attention
 
 # %%
-# There are three attention matrices of 128 rows. In the first, the scores decrease with
-# the distance between positions; the second has random queries and keys in 16
-# dimensions; the third combines both. Each matrix is the output for v = I.
+# The example uses three attention matrices of 128 rows. In the first, the scores
+# decrease with the distance between positions; the second has random queries and keys
+# in 16 dimensions; the third combines both. Each matrix is computed as the attention
+# output for v = I.
 L = 128
 rng, place = np.random.default_rng(0), np.arange(L)
 q, k = rng.standard_normal((2, L, 16))
@@ -51,8 +52,8 @@ ax.grid(alpha=0.3)
 
 # %%
 # If the scores decrease with the distance, removing a narrow band reduces the rank
-# considerably; otherwise no band does. The rank of the approximation of the remaining
-# matrix is determined by its features:
+# considerably; otherwise no band has this effect. The rank of an approximation of the
+# remaining matrix is determined by its features:
 exact = softmax_attention(q, k, np.eye(L))
 one = linear_attention(q, k, np.eye(L), "elu+1")
 two = one + linear_attention(q, k, np.eye(L), "elu(-)+1")

@@ -3,7 +3,7 @@ How much better is local linear regression at the boundary?
 ===========================================================
 
 A surface is estimated from 600 noisy points by a kernel average and by local linear
-regression. The arrows are the slopes that local linear regression also returns.
+regression. The arrows show the slopes, which local linear regression also estimates.
 """
 
 import matplotlib.pyplot as plt
@@ -30,8 +30,8 @@ models = {
 
 # %%
 # At the edges all neighbours lie on one side, so kernel averages are biased towards the
-# values inside. The lower row shows that the error of local linear regression is
-# smaller.
+# values further inside. The lower row shows that local linear regression has a smaller
+# error.
 truth = surface(grid)
 options = {"cmap": "viridis", "vmin": truth.min(), "vmax": truth.max()}
 figure, axes = plt.subplots(
@@ -54,7 +54,7 @@ figure.colorbar(errors, ax=axes[1]).set_label("prediction error")
 plt.show()
 
 # %%
-# The arrows point uphill. They estimate the gradient of the surface, here with a
-# correlation of
+# The arrows are estimates of the gradient of the surface, so they point uphill. Their
+# correlation with the true gradient is
 gradient = np.stack([1.5 * np.cos(1.5 * places[:, 0]) - 0.5, places[:, 1]], axis=1)
 print(f"{np.corrcoef(slopes.ravel(), gradient.ravel())[0, 1]:.2f}")

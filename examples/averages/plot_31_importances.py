@@ -2,8 +2,8 @@
 Which columns are important?
 ============================
 
-The weights of the columns in a learned metric are compared with the permutation
-importances of gradient boosting.
+This example compares the weights of the columns in a learned metric with the
+permutation importances of gradient boosting.
 """
 
 import matplotlib.pyplot as plt
@@ -27,7 +27,8 @@ for each in (model, boosting):
 # %%
 # ``feature_importances_`` contains the diagonal of the metric for standardised columns.
 # It shows how much the target changes along each column. Permutation importance answers
-# another question: how much worse the predictions become if a column is shuffled.
+# a different question: how much worse do the predictions become if a column is
+# shuffled?
 metric = model[0].feature_importances_
 shuffled = [
     permutation_importance(each, X_test, y_test, n_repeats=5, random_state=0)

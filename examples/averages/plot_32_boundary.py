@@ -43,5 +43,5 @@ bar.set_label("probability of the second class")
 plt.show()
 
 # %%
-# The figure shows a section through the space of the eight columns. The black lines are
-# the true boundary.
+# The figure shows a two-dimensional section of the space of the eight columns. The
+# black lines mark the true boundary.

@@ -3,8 +3,8 @@ Do orthogonal frequencies improve random Fourier features?
 ==========================================================
 
 The figure shows the exact variance of a kernel estimate from one block of d orthogonal
-frequencies, relative to d independent frequencies, as a function of the distance
-between the two rows.
+frequencies, relative to that from d independent frequencies, as a function of the
+distance between the two rows.
 """
 
 import matplotlib.pyplot as plt
@@ -29,6 +29,6 @@ ax.set(xlabel="distance $|x - y|$ for $\\sigma = 1$", ylabel="ratio of the varia
 ax.legend()
 
 # %%
-# The variance decreases most for neighbouring rows and in high dimension: for d = 64 it
-# is 20 times smaller. It does not decrease for distant rows. Where a curve is above the
-# grey line, orthogonality increases the variance, here by at most 2 %.
+# The reduction is largest for neighbouring rows and in high dimension: for d = 64 the
+# variance is 20 times smaller. For distant rows there is no reduction. Where a curve is
+# above the grey line, orthogonality increases the variance, here by at most 2 %.

@@ -2,7 +2,7 @@
 By how much does a simplex reduce the variance?
 ===============================================
 
-If the frequencies of positive features point to the corners of a simplex, the angles
+If the frequencies of positive features point to the vertices of a simplex, the angles
 between them are as large as possible, and the variance is smaller than with orthogonal
 frequencies. The reduction depends on the norm of x + y.
 """
@@ -14,9 +14,9 @@ from sklearn_crt import OPRFSampler
 from sklearn_crt.samplers import PositiveRBFSampler
 
 # %%
-# The curves show the exact variance with one block of d frequencies, relative to d
-# independent frequencies, for A = 0 (left), and for the value of A that OPRF chooses
-# for each pair (right).
+# The curves show the exact variance with one block of d frequencies, relative to that
+# with d independent frequencies, for A = 0 (left), and for the value of A that OPRF
+# chooses for each pair (right).
 sums = np.geomspace(1e-2, 10, 60)
 dimensions = {3: "tab:blue", 16: "tab:orange", 64: "tab:green"}
 styles = {"orthogonal": "--", "simplex": "-"}
@@ -44,6 +44,6 @@ plt.show()
 # %%
 # Orthogonal frequencies (dashed) reduce the variance only if x + y has a moderate norm.
 # If the norm is small, the error is proportional to the sum of all frequencies, which
-# is nearly zero for a simplex: for d = 64 less than one percent of the variance
+# is nearly zero for a simplex: for d = 64, less than one percent of the variance
 # remains. If the norm is large, no coupling helps, because the error is dominated by
-# rare large features. With OPRF this happens only for larger norms.
+# rare large features. With OPRF, these features dominate only at larger norms.

@@ -3,9 +3,9 @@ Blocks of frequencies or quasi-random points?
 =============================================
 
 Orthogonal and simplex frequencies are drawn in independent blocks, so the squared error
-is inversely proportional to the number of blocks. All points of a Sobol sequence depend
-on each other, and their error decreases faster. If there are many frequencies, it is
-therefore smaller.
+is inversely proportional to the number of blocks. The points of a Sobol sequence all
+depend on each other, and their error decreases faster. With many frequencies, they
+therefore have the smaller error.
 """
 
 import matplotlib.pyplot as plt
@@ -15,8 +15,8 @@ from sklearn_crt import TrigRBFSampler
 from sklearn_crt.samplers import PositiveRBFSampler
 
 # %%
-# The figure shows the median over pairs of rows of the squared error, averaged over 20
-# draws. The rows are normally distributed.
+# The rows are normally distributed. For each pair of rows, the squared error is
+# averaged over 20 draws; the figure shows the median over all pairs.
 rng = np.random.default_rng(0)
 couplings = "iid", "orthogonal", "simplex", "sobol"
 panels = {
@@ -55,7 +55,7 @@ axes[0].legend()
 plt.show()
 
 # %%
-# In four dimensions Sobol points have a smaller error from a few blocks on, for both
-# kinds of features. In sixteen dimensions the simplex is better for the first blocks.
-# All these estimates are unbiased, but ``kernel_variance`` predicts the error only for
-# blocks.
+# In four dimensions Sobol points have a smaller error for both kinds of features,
+# except with very few blocks. In sixteen dimensions the simplex is better if there are
+# only a few blocks. All of these estimates are unbiased, but ``kernel_variance``
+# predicts the error only for blocks of frequencies.

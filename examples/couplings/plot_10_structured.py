@@ -2,9 +2,9 @@
 When are structured frequencies faster?
 =======================================
 
-Blocks of frequencies need a random rotation of all columns. The structured couplings
-replace it by products of random signs and Hadamard matrices, which are applied as fast
-transforms, without computing the matrices.
+Blocks of frequencies require a random rotation of all columns. The structured couplings
+replace this rotation by products of random signs and Hadamard matrices, which fast
+transforms apply without computing the matrices.
 """
 
 import time
@@ -16,8 +16,8 @@ from sklearn_crt.samplers import SimplexRBFSampler
 
 # %%
 # Left: processor time of ``fit`` and ``transform`` for 500 rows, with as many
-# frequencies as columns. Right: error of the kernel over all pairs of 40 rows in 1024
-# dimensions, as the mean over eight seeds with its standard error.
+# frequencies as columns. Right: the error of the kernel over all pairs of 40 rows in
+# 1024 dimensions, averaged over eight seeds, with its standard error.
 rng = np.random.default_rng(0)
 COUPLINGS = "simplex", "structured-simplex"
 
@@ -76,5 +76,6 @@ for ax in axes:
 plt.show()
 
 # %%
-# The errors of both decrease with the number of frequencies in the same way. In 1024
-# dimensions, the bias of the structured directions is too small to be visible.
+# As the number of frequencies grows, the errors of both couplings decrease at the same
+# rate. In 1024 dimensions, the bias of the structured directions is too small to be
+# visible.

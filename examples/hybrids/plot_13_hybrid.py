@@ -2,10 +2,10 @@
 When is a hybrid more accurate?
 ===============================
 
-The estimate of random Fourier features is exact if two rows are equal, and that of
-pairs of positive features is exact if they are opposite. The angular hybrid of the
-paper combines both, with weights that depend on the angle between the rows. For rows of
-equal norm, its error vanishes for both angles.
+Kernel estimates from random Fourier features are exact if two rows are equal, and those
+from antithetic pairs of positive features are exact if they are opposite. The angular
+hybrid of the paper combines both kinds of features, with weights that depend on the
+angle between the rows. For rows of equal norm, its error vanishes in both cases.
 """
 
 import matplotlib.pyplot as plt
@@ -14,7 +14,7 @@ import numpy as np
 from sklearn_crt.theory import hrf_max_relative_error, hrf_relative_error
 
 # %%
-# The rows have norm r and 64 dimensions. All samplers need as many multiplications per
+# The rows have norm r and 64 dimensions. All samplers use as many multiplications per
 # row as random Fourier features with 128 frequencies. A hybrid has m frequencies, which
 # its base maps share, and n frequencies for the coefficient. It needs (m + n) 64
 # multiplications for the products, and 4m(n + 1) or 4m(2n + 1) for the features.
@@ -49,7 +49,7 @@ plt.show()
 
 # %%
 # Left: for r = 1.5 the largest error of the angular hybrid is a fifth of that of either
-# kind of features alone. Right: the largest error over all angles, which is the same
-# for random Fourier features (blue) and positive features (dashed). For all samplers it
+# kind of feature alone. Right: the largest error over all angles, which is the same for
+# random Fourier features (blue) and positive features (dashed). For all samplers it
 # grows like exp(2 r^2), so hybrids are useful only for rows with a small norm. The user
-# guide compares them with optimal positive features (:doc:`/user_guide/hybrid`).
+# guide compares hybrids with optimal positive features (:doc:`/user_guide/hybrid`).

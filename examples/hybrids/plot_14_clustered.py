@@ -2,9 +2,9 @@
 How accurate are clustered hybrids?
 ===================================
 
-For each pair of clusters of queries and keys there are exponential features whose
-estimate is exact at the two centres. This example shows how the error grows with the
-width of the clusters.
+A clustered hybrid has exponential features for each pair of a query cluster and a key
+cluster. Its kernel estimate is exact at the two centres. This example shows how the
+error grows with the width of the clusters.
 """
 
 import matplotlib.pyplot as plt
@@ -50,9 +50,9 @@ ax.legend()
 plt.show()
 
 # %%
-# With complex diagonals the error decreases with the width of the clusters. By default,
-# the diagonals depend on the second moments of the clusters. Then the hybrid is as
-# accurate as the other samplers even if the clusters are as wide as they are apart,
-# whereas it is less accurate with diagonals that depend only on the centres. A real
-# diagonal cannot cancel coordinates in which the two centres have the same sign, which
-# is the case for half of them here.
+# With complex diagonals the error is smaller for narrower clusters. By default, the
+# diagonals depend on the second moments of the clusters. The hybrid is then as accurate
+# as the other samplers even if the width of the clusters equals the distance between
+# them, whereas it is less accurate with diagonals that depend only on the centres. A
+# real diagonal cannot cancel coordinates in which the two centres have the same sign,
+# which is the case for half of them here.

@@ -2,9 +2,9 @@
 By how much do couplings reduce the variance for heavy tails?
 =============================================================
 
-The figure shows the variance of one block of d = 16 frequencies relative to that of
-independent frequencies for three kernels, with orthogonal directions, and with
-stratified norms as well.
+For three kernels, the figure shows the variance with one block of d = 16 frequencies,
+relative to that with independent frequencies. The frequencies in the block have
+orthogonal directions, and optionally also stratified norms.
 """
 
 import matplotlib.pyplot as plt
@@ -36,7 +36,7 @@ def sample_variance(sampler, coupling):
 
 # %%
 # The curves for orthogonal directions are exact (``kernel_variance``). Those for
-# stratified norms are sample variances of 3000 blocks, with bands of two standard
+# stratified norms are sample variances over 3000 blocks, with bands of two standard
 # errors.
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), layout="constrained", sharey=True)
 for ax, sampler in zip(

@@ -2,8 +2,8 @@
 How do the kernels and their frequencies differ?
 ================================================
 
-The sharper the peak of a kernel is, the heavier is the tail of the distribution of its
-frequencies.
+The sharper the peak of a kernel, the heavier the tail of its spectral distribution,
+from which the frequencies are drawn.
 """
 
 import matplotlib.pyplot as plt
@@ -29,8 +29,8 @@ r = np.linspace(0, 3, 200)
 rows = np.outer(r, np.eye(16)[0])
 
 # %%
-# Left: the kernels. Right: the proportion of frequencies with a norm above R in 16
-# dimensions, among 200,000 that were drawn.
+# Left: the kernels. Right: the proportion of 200,000 random frequencies in 16
+# dimensions whose norm is above R.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 R = np.geomspace(0.5, 1e4, 200)
 for name, sampler in samplers.items():

@@ -2,9 +2,8 @@
 How many random features does a kernel need?
 ============================================
 
-The error of the approximated kernel, and the accuracy of a linear classifier on the
-features, are shown as functions of the number of features for the digits data of
-scikit-learn.
+For the digits data of scikit-learn, this example shows the error of the approximated
+kernel and the accuracy of a linear classifier as functions of the number of features.
 """
 
 import matplotlib.pyplot as plt
@@ -70,5 +69,5 @@ plt.show()
 # Orthogonal frequencies have a smaller error than the independent frequencies of
 # ``RBFSampler`` for every number of features. Nystroem adapts its features to the data,
 # and is even better on this small data set; its cost grows with the cube of the number
-# of features. Of the two samplers of positive features, the one with the optimal
-# parameter is better.
+# of features. Of the two samplers of positive features, ``OPRFSampler``, which
+# optimises its parameter, is better.

@@ -14,9 +14,9 @@ from sklearn_crt import OPRFSampler
 from sklearn_crt.samplers import PositiveRBFSampler
 
 # %%
-# The pairs are x = y on one axis, so the norm of x + y is twice that of x. If ``fit``
-# is called with one such pair, A is optimal for this pair. The reference is A = 0, that
-# is, ``PositiveRBFSampler``.
+# Each pair consists of two equal rows x = y on one axis, so the norm of x + y is twice
+# that of x. If ``fit`` is called with one such pair, A is optimal for that pair. The
+# reference is A = 0, that is, ``PositiveRBFSampler``.
 sums = np.linspace(0.05, 8, 60)
 options = {"sigma": 1.0, "n_components": 1, "center": False, "coupling": "iid"}
 
@@ -54,7 +54,7 @@ plt.show()
 
 # %%
 # Left: if A is chosen for each pair, the variance is never larger than with A = 0, and
-# the improvement grows without bound. Right: in practice there is one A for all pairs.
-# The variance is much smaller if the norm of x + y is large. It is larger if the norm
-# is far below the value for which A was chosen, but the variance is small there in any
-# case.
+# the improvement grows without bound. Right: in practice a single A is used for all
+# pairs. The variance is then much smaller than with A = 0 if the norm of x + y is
+# large. It is larger if the norm is far below the value for which A was chosen, but the
+# variance is small there in any case.

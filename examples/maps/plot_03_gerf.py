@@ -4,7 +4,7 @@ Is a complex parameter useful?
 
 Random Fourier features and positive features belong to a family with a sign s and a
 complex parameter A, from which ``GERFSampler`` chooses the best member. This example
-shows the variance of its choice, and what happens if A is not real.
+shows the variance of the chosen member, and what happens if A is not real.
 """
 
 import matplotlib.pyplot as plt
@@ -43,9 +43,10 @@ def mean_log_variance_of(s, A, X):
 
 
 # %%
-# Left: the mean over all pairs of rows for each sampler. Right: the mean for the best
-# member of the family, and for members whose parameter rho = 1 / (1 - 8A) is rotated by
-# an angle. The formula is given in :class:`~sklearn_crt.samplers.GERFSampler`.
+# Left: the log variance of each sampler, averaged over all pairs of rows. Right: the
+# same mean for the best member of the family, and for members whose parameter rho = 1 /
+# (1 - 8A) is rotated in the complex plane. The formula is given in
+# :class:`~sklearn_crt.samplers.GERFSampler`.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for name, sampler in maps.items():
     sampler.set_params(n_components=128, coupling="iid")
@@ -70,6 +71,6 @@ for ax in axes:
 plt.show()
 
 # %%
-# The best member is real. For a small sigma it is close to random Fourier features,
-# with A > 0, and for a large sigma it is OPRF. Each rotation away from the real axis
-# increases the variance, as in all trials known to us.
+# The best member has a real parameter. For a small sigma it is close to random Fourier
+# features, with A > 0, and for a large sigma it is OPRF. Every rotation away from the
+# real axis increases the variance, as in all other experiments that we know of.

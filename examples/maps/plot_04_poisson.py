@@ -2,9 +2,9 @@
 How much does the mean of Poisson exponents matter?
 ===================================================
 
-Poisson features are unbiased for every mean ``lambda`` of the exponents. The figure
-shows their variance as a function of ``lambda`` for the wine data of scikit-learn, and
-the value that ``fit`` chooses.
+Poisson features give unbiased kernel estimates for every mean ``lambda`` of their
+random exponents. The figure shows the variance as a function of ``lambda`` for the wine
+data of scikit-learn, and marks the value that ``fit`` chooses.
 """
 
 from dataclasses import replace
@@ -29,8 +29,8 @@ def mean_log_second_moment(feature_map):
 
 
 # %%
-# The distribution of the exponents is an attribute of the feature map, so a map with
-# another distribution can be created.
+# The distribution of the exponents is an attribute of the feature map, so it can be
+# replaced to create a map with a different distribution.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained", sharey=True)
 for ax, positive in zip(axes, (False, True), strict=True):
     for color, sigma in zip(("C0", "C1", "C2"), (0.1, 0.2, 0.4), strict=True):
@@ -56,4 +56,4 @@ plt.show()
 # The circle marks the fitted value, which is at the minimum of each curve. Without the
 # shift, a ``lambda`` that is ten times too large or too small increases the variance by
 # a factor of 3 for ``sigma=0.1`` and of 2e7 for ``sigma=0.4``. The dotted lines show
-# OPRF, whose features are positive without a shift.
+# OPRF, whose features are positive even without a shift.

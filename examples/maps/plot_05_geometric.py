@@ -3,8 +3,8 @@ Which random features for which sigma?
 ======================================
 
 The figure shows the variance of six samplers of the Gaussian kernel as a function of
-``sigma``, for the wine data of scikit-learn. It needs no random numbers, because every
-sampler has a formula for its variance.
+``sigma``, for the wine data of scikit-learn. No random numbers are needed, because
+every sampler has a formula for its variance.
 """
 
 import warnings
@@ -31,7 +31,7 @@ sigmas = np.geomspace(0.05, 2, 16)
 warnings.filterwarnings("ignore", message=".*stated error")
 
 # %%
-# Each curve is the median over all pairs of rows of the variance for 128 features.
+# Each curve shows the variance with 128 features, as the median over all pairs of rows.
 figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 for name, sampler in maps.items():
     sampler.set_params(n_components=128)

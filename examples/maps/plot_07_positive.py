@@ -38,6 +38,6 @@ ax.legend()
 
 # %%
 # With random Fourier features, up to half of the queries have no valid average if
-# ``sigma`` is large, because the true sums are far smaller than the noise. With
-# positive features every query has a valid average. Its accuracy depends on the
-# variance of the features, which is smaller with OPRF.
+# ``sigma`` is large, because the true sums are far smaller than the errors of their
+# estimates. With positive features every query has a valid average. Its accuracy
+# depends on the variance of the features, which is smaller with OPRF.

@@ -17,9 +17,9 @@ from sklearn_crt.datasets import fetch_uci
 from sklearn_crt.inspection import CoverageDisplay, PredictionIntervalDisplay
 
 # %%
-# The abalone data from UCI contain the length and the weight of shellfish. If they are
-# neither on this machine nor available for download, the diabetes data of scikit-learn
-# are used instead.
+# The abalone data from UCI contain the length and the weight of shellfish. If this data
+# set is neither on this machine nor available for download, the diabetes data of
+# scikit-learn are used instead.
 try:
     data = fetch_uci("abalone").data[:, [1, 4]].astype(float)
     x, y = 200 * data[:, :1], 200 * data[:, 1]  # stored in units of 200
@@ -31,7 +31,7 @@ n_train = min(600, len(y) // 2)
 x, x_new, y, y_new = train_test_split(x, y, train_size=n_train, random_state=0)
 
 # %%
-# No parameter has to be chosen. The width of the kernel is selected by the
+# No parameter has to be chosen. The width of the kernel is chosen to minimise the
 # leave-one-out error, and the intervals are scaled by the errors of similar rows.
 model = LocalLinearRegressor().fit(x, y)
 at = np.quantile(x, [0.2, 0.9])[:, None]
@@ -39,14 +39,14 @@ weights = model.kernel_weights(at).toarray()
 numbers = model.effective_sample_size(at)
 
 # %%
-# Left: half of the new rows are expected in the dark band, and nine of ten in the light
-# one. Where there are hardly any training rows, the bands are as wide as the spread of
-# all targets. Each cross is a prediction. The number next to it is the effective number
-# of training rows. The coloured points are the training rows that contribute to it, and
-# darker points have larger weights.
+# Left: half of all new rows are expected to lie in the dark band, and nine of ten in
+# the light one. Where there are hardly any training rows, the bands are as wide as the
+# spread of all targets. Each cross marks a prediction and is labelled with its value
+# and its effective number of training rows. The coloured points are the training rows
+# that contribute to the prediction; darker points have larger weights.
 #
-# Right: the proportion of new rows inside the intervals beside the requested one, for
-# all rows and for deciles of their similarity to the training rows.
+# Right: the proportion of new rows inside the intervals against the requested
+# proportion, for all rows and for deciles of their similarity to the training rows.
 figure, (ax, right) = plt.subplots(
     1, 2, figsize=(12, 4.5), layout="constrained", width_ratios=(5, 3)
 )

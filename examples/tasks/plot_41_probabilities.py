@@ -2,9 +2,9 @@
 Class probabilities from 50,000 rows in seconds
 ===============================================
 
-What is the probability that a matrix product is faster than most others? Predicted
-probabilities are calibrated if, for example, seven out of ten of the rows with a
-predicted probability of 70 % belong to the class.
+What is the probability that a matrix product takes less than the median time? Predicted
+probabilities are calibrated if, for example, seven out of ten rows with a predicted
+probability of 70 % belong to the class.
 """
 
 import time
@@ -28,9 +28,9 @@ from sklearn_crt import (
 from sklearn_crt.datasets import fetch_uci
 
 # %%
-# The sgemm data from UCI contain 14 settings of a program and its running time. If they
-# are neither on this machine nor available for download, generated data are used
-# instead.
+# The sgemm data from UCI contain 14 settings of a program and its running time. If this
+# data set is neither on this machine nor available for download, generated data are
+# used instead.
 try:
     table = fetch_uci("sgemm")
     X, times = table.data.astype(np.float32), table.target
@@ -43,9 +43,9 @@ X_train, X_test, y_train, y_test = parts
 # %%
 # A kernel average is the weighted proportion of a class among the neighbours of a row,
 # so it is a probability. Its accuracy depends on which rows are neighbours, that is, on
-# the metric, which ``LearnedMetric`` learns from the targets. Least-squares classifiers
-# have no probabilities; scikit-learn's ``CalibratedClassifierCV`` computes them from
-# their scores.
+# the metric, which ``LearnedMetric`` learns from the targets. The scores of a
+# least-squares classifier are not probabilities, but scikit-learn's
+# ``CalibratedClassifierCV`` computes probabilities from them.
 scale, metric = StandardScaler(), LearnedMetric(method="nca", random_state=0)
 average = NadarayaWatsonClassifier()
 features = TrigRBFSampler(n_components=512, random_state=0)
@@ -80,6 +80,7 @@ plt.show()
 # Left: a model is calibrated if its curve is close to the dotted line. The
 # probabilities of the kernel average without a learned metric are not extreme enough:
 # where it predicts 30 %, the true proportion is lower, and where it predicts 70 %, it
-# is higher, because many of the neighbours are not similar. Right: calibrated
-# probabilities are not necessarily informative. Models with a lower log loss have
-# probabilities that are rightly closer to 0 and 1.
+# is higher, because many neighbours of a row differ in the relevant columns. Right:
+# calibrated probabilities are not necessarily informative. If two models are
+# calibrated, the one with the lower log loss predicts probabilities that are closer to
+# 0 and 1.

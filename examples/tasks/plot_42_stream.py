@@ -4,7 +4,8 @@ A stream of a million rows, with a penalty that is chosen along the way
 
 Each batch of rows is read once and not stored. The model keeps the Gram matrix of the
 features, from which the coefficients for every penalty can be computed. The best
-penalty can therefore be chosen again at any time, in about the time of a batch.
+penalty can therefore be chosen again at any time, which takes about as long as adding a
+batch.
 """
 
 import time
@@ -21,10 +22,11 @@ from sklearn_crt import RandomFeatureRidge, TrigRBFSampler
 # %%
 # The batches are generated when they are needed, as if they came from a file or a
 # network. They have ten columns, and half of the variance of the target is noise. The
-# sampler is fitted to the first batch and stays the same, so no rows have to be kept.
-# ``alpha_`` and ``score_path()`` need one eigendecomposition for all 31 penalties
-# together, and no second pass over the rows. ``Ridge`` would need all rows, and
-# ``SGDRegressor`` would have to start again: this is `scikit-learn's issue 33914
+# sampler is fitted to the first batch and then stays the same, so no rows have to be
+# stored. ``alpha_`` and ``score_path()`` need a single eigendecomposition for all 31
+# penalties, and no second pass over the rows. For each penalty, ``Ridge`` would need
+# all rows again, and ``SGDRegressor`` would have to start from the beginning, as
+# described in `scikit-learn's issue 33914
 # <https://github.com/scikit-learn/scikit-learn/issues/33914>`_.
 N_ROWS, N_BATCH, N_COLUMNS = 1_000_000, 2000, 256
 X_test, y_test = make_friedman1(5000, noise=0, random_state=1_000_000)
@@ -53,10 +55,11 @@ end = time.process_time()
 print(f"a batch: {middle - start:.3f} s, its penalties: {end - middle:.3f} s")
 
 # %%
-# Left: the error of the predictions, compared with targets without noise. Middle: the
-# first few rows need a large penalty. With more rows the best penalty is smaller, and
-# its exact value matters less. In the white region the expected error, which
-# ``score_path()`` returns, is close to the minimum. Right: the memory does not grow.
+# Left: the error of the predictions, measured on targets without noise. Middle: with
+# only a few rows, the best penalty is large. With more rows it is smaller, and its
+# exact value matters less. In the white region the expected error, as returned by
+# ``score_path()``, is close to the minimum. Right: the memory of the model does not
+# grow with the number of rows.
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.7), layout="constrained")
 axes[0].semilogx(seen, errors, "o-")
 axes[0].set(ylabel="root mean squared error", ylim=(0, None))

@@ -2,10 +2,10 @@
 A Gaussian process on 100,000 rows
 ==================================
 
-A Gaussian process predicts a number and its standard deviation. Its time grows with the
-cube of the number of rows, which limits it to a few thousand. With random features the
-time is proportional to the number of rows, so more rows can be used, which reduces the
-error.
+A Gaussian process predicts a number and its standard deviation. The time to fit one
+grows with the cube of the number of rows, which limits it to a few thousand rows. With
+random features the time is only proportional to the number of rows, so more rows can be
+used to reduce the error.
 """
 
 import time
@@ -21,9 +21,9 @@ from sklearn_crt import LearnedMetric, RandomFeatureRidge
 from sklearn_crt.datasets import fetch_uci
 
 # %%
-# The sgemm data from UCI contain 14 settings of a program and its running time. If they
-# are neither on this machine nor available for download, generated data are used
-# instead.
+# The sgemm data from UCI contain 14 settings of a program and its running time. If this
+# data set is neither on this machine nor available for download, generated data are
+# used instead.
 try:
     table = fetch_uci("sgemm")
     X, y = table.data, np.log(table.target)
@@ -53,7 +53,7 @@ models = {
 }
 
 # %%
-# The intervals for 90 % extend 1.645 standard deviations to both sides.
+# The 90 % intervals extend 1.645 standard deviations to both sides of the prediction.
 titles = (
     "processor seconds of fit",
     "root mean squared error",
@@ -84,6 +84,7 @@ plt.show()
 
 # %%
 # On sgemm, the exact Gaussian process has a smaller error for the same number of rows,
-# because features are only an approximation. However, the model on features can use a
-# hundred times as many rows in a few times the time, and its error continues to
-# decrease. From 1000 rows on, the coverage of both kinds of intervals is close to 90 %.
+# because random features only approximate its kernel. However, the model on features
+# can use a hundred times as many rows in only a few times the time, and its error
+# continues to decrease. From 1000 rows on, the coverage of both kinds of intervals is
+# close to 90 %.

@@ -20,8 +20,8 @@ from torch import nn
 from sklearn_crt.attention.torch import LinearAttention, calibrate, replace_attention
 
 # %%
-# Each image is a sequence of 32 pairs of pixels, which is processed by two layers with
-# four heads each.
+# Each image is treated as a sequence of 32 pairs of pixels. The model has two attention
+# layers with four heads each.
 torch.manual_seed(0)
 images, labels = load_digits(return_X_y=True)
 images = torch.tensor(images / 16, dtype=torch.float32).reshape(-1, 32, 2)
@@ -62,7 +62,7 @@ def train(model, n_epochs):
 
 # %%
 # ``replace_attention`` keeps the weights, and ``calibrate`` adapts the features of the
-# new layers to some of the data. Both models are then trained for two more epochs.
+# new layers to the data. Both models are then trained for two more epochs.
 model = Reader()
 before = train(model, 6)
 linear = copy.deepcopy(model)
@@ -97,7 +97,7 @@ for ax in (left, right):
 plt.show()
 
 # %%
-# Left: features only approximate the attention that was trained, so the accuracy
-# decreases at first. It recovers after one epoch. Right: for sequences as short as
-# these images, linear attention is not faster. For long sequences it is, and the more
-# so the longer they are.
+# Left: the features only approximate the attention with which the model was trained, so
+# the accuracy decreases at first. It recovers after one epoch. Right: linear attention
+# is not faster for sequences as short as these images, but its advantage grows with the
+# length of the sequence.

@@ -2,8 +2,8 @@
 What decides the price of a house?
 ==================================
 
-Ridge regression on a raw table with categories and missing values, and the largest
-effects of its columns.
+This example fits a ridge regression to a raw table with categories and missing values,
+and plots the largest effects of the columns.
 """
 
 import os
@@ -19,9 +19,9 @@ from sklearn_crt import AnovaSampler, RandomFeatureRidge
 from sklearn_crt.tables import EffectsDisplay
 
 # %%
-# The house prices of Ames (73 columns, 40 of them categories) are read from a folder
-# that ``SKLEARN_CRT_DATA`` names. Without it, the table is the diabetes data of
-# scikit-learn.
+# The house prices of Ames (73 columns, 40 of them categories) are read from the folder
+# given by the environment variable ``SKLEARN_CRT_DATA``. If the file is not found, the
+# diabetes data of scikit-learn are used instead.
 folders = os.environ.get("SKLEARN_CRT_DATA", "").split(os.pathsep)
 paths = [Path(folder, "mixed", "ames.csv.gz") for folder in folders if folder]
 path = next((path for path in paths if path.exists()), None)
@@ -34,7 +34,7 @@ else:
     X = X.drop(columns="rownames")
 
 # %%
-# The table goes into the model as it is.
+# The table is passed to the model without any preprocessing.
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 model = RandomFeatureRidge(AnovaSampler(order=2, random_state=0)).fit(X_train, y_train)
 low, high = model.predict_interval(X_test, coverage=0.9).T
@@ -42,10 +42,10 @@ inside = np.mean((low <= y_test) & (y_test <= high))
 print(f"R2 {model.score(X_test, y_test):.2f}, {inside:.0%} within intervals of 90 %")
 
 # %%
-# Predictions are sums of the effects of columns and of pairs of columns. Left: the
-# largest effects. Bands are two standard deviations wide on each side, and wider where
-# there are few rows. Right: the effects that add up to the prediction for the first
-# house of the test rows.
+# Each prediction is a sum of effects of single columns and of pairs of columns. Left:
+# the largest effects. Bands show two standard deviations on each side, and are wider
+# where there are few rows. Right: the effects that add up to the prediction for the
+# first house in the test set.
 places = [["a", "b", "c", "row"], ["d", "e", "f", "row"]]
 figure, axes = plt.subplot_mosaic(places, figsize=(15, 6), layout="constrained")
 panels = [axes[place] for place in "abcdef"]
