@@ -182,19 +182,19 @@ def fit(
     regression). Kernel averages that select ``sigma`` read each block a third time, to
     draw a sample of the rows. A single pass suffices if the map is already fixed
     (``FrozenEstimator(sampler)``) and ``classes`` is given. Each scaler in a pipeline
-    adds a pass.
+    requires an additional pass.
 
     Results are reproducible: the statistics are added in a tree of fixed order, so two
-    runs agree to the last bit, whichever worker computes which block. Apart from
+    runs agree to the last bit, no matter which worker processes which block. Apart from
     rounding, the results equal those of ``estimator.fit`` on all rows, with one
     exception: if the lengths of the blocks are unknown (as in a DataFrame),
-    ``sigma="median"`` and hybrids use a different sample of the rows.
+    ``sigma="median"`` and hybrid samplers use a different sample of the rows.
 
     Parameters
     ----------
     estimator : sampler, averages, ridge, LearnedMetric or Pipeline
-        The estimator to fit, which is not modified. The kernel of kernel averages
-        (NadarayaWatsonClassifier, NadarayaWatsonRegressor) and the sampler of ridge
+        The estimator to fit, which is not modified. The parameter ``kernel`` of kernel
+        averages (NadarayaWatsonClassifier, NadarayaWatsonRegressor) and of ridge
         regression (RandomFeatureRidge, RandomFeatureRidgeClassifier) must be
         ``"linear"``, a sampler of this package, or any transformer in a
         ``FrozenEstimator``. ``LearnedMetric`` learns from a sample drawn from all
