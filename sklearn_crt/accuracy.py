@@ -1,4 +1,4 @@
-"""The number of features for a required accuracy, and measured errors of samplers."""
+"""Compute the number of features for an accuracy, and measure errors of samplers."""
 
 from __future__ import annotations
 
@@ -355,8 +355,8 @@ def compare_samplers(
         probabilities.
     n_rows, n_queries : int, default=1000, 200
         Number of rows on which the samplers are fitted, and number of other rows that
-        are used as queries. If X has too few rows, both numbers are reduced in
-        proportion.
+        are used as queries. If X has too few rows, both numbers are reduced
+        proportionally.
     n_draws : int, default=5
         Number of repetitions, each with different rows and frequencies.
     random_state : int, RandomState instance or None, default=None

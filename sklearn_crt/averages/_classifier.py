@@ -97,7 +97,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     r"""Nadaraya-Watson classification: class frequencies weighted by a kernel.
 
     The frequency of a class is the fraction of the total kernel weight that its
-    training rows account for; those closest to the query have the largest weights. This
+    training rows account for; rows closest to the query have the largest weights. This
     is a smooth version of nearest-neighbour classification. If the model keeps the
     training rows, the frequencies are calibrated by leave-one-out predictions, so no
     probability is 0 or 1.
@@ -207,7 +207,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     >>> round(model.score(X[1::2], y[1::2]), 2)
     0.96
 
-    With the random features of a sampler, the size of the model and the time of a
+    With the random features of a sampler, the size of the model and the time per
     prediction do not depend on the number of training rows:
 
     >>> sampler = OPRFSampler(sigma=0.5, n_components=500, random_state=0)

@@ -245,7 +245,7 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         self.clip = clip
 
     def predict(self, X: TableLike) -> np.ndarray:
-        """Predict targets by the values of the local linear fits.
+        """Predict targets from local linear fits.
 
         Parameters
         ----------

@@ -36,7 +36,8 @@ _MOST_COLUMNS, _N_DIRECTIONS = 40, 24
 # for a query account for at least _LEAST_SHARE of the sample weights: if necessary, the
 # threshold for kernel values is lowered in up to _STEPS steps.
 _ALL_ROWS, _LEAST_SHARE, _STEPS = 1000, 0.03, 7
-# rows whose products are in memory at a time, and queries whose rows are
+# number of rows whose products are in memory at a time, and number of queries whose
+# kernel values are converted at a time
 _MOMENT_ROWS, _QUERIES = 2**10, 16
 
 

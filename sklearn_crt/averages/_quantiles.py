@@ -175,9 +175,9 @@ class QuantilesMixin:
 
         The quantile on the right is taken over n training rows (at most 2000) with
         leave-one-out residuals :math:`e_i`: each row is predicted without using the row
-        itself or its copies. For levels below 0.5, it is minus the quantile of the
-        negative residuals at the level 1 - p. The estimated standard deviation of the
-        error is
+        itself or its copies. For levels below 0.5, it is computed as minus the quantile
+        of the negated residuals at the level 1 - p. The estimated standard deviation of
+        the error is
 
         .. math:: \tau(x)^2 = \frac{k s^2(x) + 2 s^2}{k + 2}
            \left(1 + \frac{3}{k}\right) + (2.5\, \delta(x)\, s_y)^2, \quad
@@ -263,8 +263,8 @@ class QuantilesMixin:
         -----
         The bounds are the quantiles of :meth:`predict_quantiles` at the levels
         :math:`(1 \mp p)/2` for the coverage p. Such intervals contain the targets of a
-        proportion p of the training rows if each row is predicted from the others. This
-        is the jackknife of [1]_, whose coverage is close to p if predictions are
+        fraction p of the training rows if each row is predicted from all other rows.
+        This is the jackknife of [1]_, whose coverage is close to p if predictions are
         stable, but is not guaranteed for finite samples. A row with sample weight s
         counts as s equal rows: the number n of rows is the sum of the weights, but at
         least the number of distinct rows, and all copies of a row are left out

@@ -260,9 +260,9 @@ class RowWeightsMixin:
 
         Notes
         -----
-        This is the perplexity of the kernel weights,
-        :math:`\exp(-\sum_j w_j \log (w_j / s_j))` with the sample weights
-        :math:`s_j` [1]_.
+        This is the perplexity of the normalised kernel weights :math:`w_j`,
+        :math:`\exp(-\sum_j w_j \log (w_j / s_j))`, with the sample weights :math:`s_j`
+        [1]_.
 
         References
         ----------

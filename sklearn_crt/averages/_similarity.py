@@ -53,7 +53,7 @@ class Similarity:
     closeness: Distribution
     unit: float  # unit of the distances
     both: Any = None  # a Distribution of the lower of the two quantiles
-    # ComparedRows of the first rows of the sample, each of which is left out
+    # ComparedRows of the first rows of the sample, each compared with all other rows
     left_out: Any = None
 
     @classmethod
@@ -157,8 +157,8 @@ class SimilarityMixin:
         standardised columns. The second quantity also detects changes in columns that
         the kernel ignores because they have little effect on the targets, for instance
         after they have been shrunk by a :class:`LearnedMetric`. Both quantities are
-        converted to quantiles among the training rows, and the score is the quantile of
-        the lower of the two.
+        converted to quantiles among the training rows. The lower of these two quantiles
+        is again compared with the training rows, which yields the score.
 
         Examples
         --------

@@ -334,7 +334,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         TypeError
             As for ``fit``.
         ValueError
-            As for ``fit``, if X or y does not match the earlier batches, or if the
+            As for ``fit``; also if X or y does not match the earlier batches, or if the
             transformer is frozen.
         """
         return self._extend_value(X, y, sample_weight)

@@ -170,11 +170,11 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
             Non-negative weights. If their mean over the rows with positive weight is 1
             or more, a row of weight w counts as w rows, so integer weights have the
             same effect as repeated rows. If the mean is below 1, the weights are
-            divided by it. Then ``alpha_`` is proportional to the weights, but only
-            their ratios affect the selected ``sigma`` and ``n_components``, the
-            predictions and their standard deviations. A warning is issued if the mean
-            exceeds 10, because such weights are rarely meant as numbers of rows; if
-            yours are not, divide them by their mean.
+            divided by it. In that case, ``alpha_`` is proportional to the weights, but
+            the selected ``sigma`` and ``n_components``, the predictions and their
+            standard deviations depend only on the ratios of the weights. A warning is
+            issued if the mean exceeds 10, because such weights are rarely meant as
+            numbers of rows; if yours are not, divide them by their mean.
 
         Returns
         -------

@@ -92,8 +92,8 @@ class RandomFeatureRidgeClassifier(
     :class:`~sklearn.linear_model.RidgeClassifier`; for more classes, they are half as
     large.
 
-    Let p be the vector of the predicted indicators of a row and :math:`\pi` the vector
-    of the frequencies of the classes. The class probabilities are
+    Let the vector p contain the predicted indicators of a row, and the vector
+    :math:`\pi` the class frequencies. The class probabilities are
 
     .. math:: (1 - \varepsilon) \operatorname{softmax}\left(
        (a I + M)' (p - \pi) + b + \log \pi \right) + \varepsilon \pi, \qquad

@@ -53,11 +53,11 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         of the targets are excluded (see Notes).
     clip : bool, default=True
         Whether predictions, intervals and quantiles are limited to the range of the
-        training targets, and predictions that are less certain than the mean target are
-        shrunk towards it (see Notes). Set it to False if targets outside this range are
-        expected, for instance because of a trend, or if predictions must equal
-        ``features @ coef_ + intercept_``. Prediction is then faster, because no
-        standard deviations are computed.
+        training targets, and predictions with a larger standard deviation than the
+        targets are shrunk towards the mean target (see Notes). Set it to False if
+        targets outside this range are expected, for instance because of a trend, or if
+        predictions must equal ``features @ coef_ + intercept_``. Prediction is then
+        faster, because no standard deviations are computed.
 
     Attributes
     ----------
@@ -129,9 +129,9 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
 
     With ``clip=True``, the difference between a prediction and the mean target is
     multiplied by :math:`\min(1, s_y / (s \sqrt v))`, where :math:`s_y` is the standard
-    deviation of the targets. This affects only predictions that are less certain than
-    the mean target, which are rare for rows similar to the training rows. The result is
-    limited to the range of the training targets.
+    deviation of the targets. This affects only predictions whose standard deviation
+    :math:`s \sqrt v` exceeds :math:`s_y`, which are rare for rows similar to the
+    training rows. The result is limited to the range of the training targets.
 
     References
     ----------
@@ -314,9 +314,9 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         -----
         The bounds are the quantiles of :meth:`predict_quantiles` at the levels
         :math:`(1 \mp p)/2` for the coverage p. This is the jackknife with a
-        finite-sample correction, for errors that are normalised as in split conformal
-        prediction [1]_. With fewer than :math:`2/(1 - p)` rows, the bounds are
-        determined by the largest errors, and the coverage may be lower.
+        finite-sample correction, applied to errors that are normalised as in split
+        conformal prediction [1]_. With fewer than :math:`2/(1 - p)` rows, the bounds
+        are determined by the largest errors, and the coverage may be lower.
 
         References
         ----------
@@ -357,8 +357,8 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            Proportions of the training rows, in float64. If outputs have different
-            penalties, the lowest proportion among them is returned.
+            The scores, in float64. If outputs have different penalties, the lowest
+            score among the outputs is returned.
 
         Examples
         --------

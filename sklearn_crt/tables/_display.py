@@ -46,7 +46,7 @@ class EffectsDisplay:
     panels : list
         Effects that are drawn as curves, points and heat maps.
     bars : list of tuple of str and float
-        Names and values of the effects of a single row.
+        Names and values of the effects on the prediction for a single row.
     title : str
         Title of the figure, which includes the value to which the effects are added.
 

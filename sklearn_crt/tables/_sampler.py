@@ -173,11 +173,11 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     r"""Features of an ANOVA kernel for raw tables, with learned column weights.
 
     This supervised transformer converts a table with numbers, categories and missing
-    values into features for linear models. The features P approximate a kernel,
-    :math:`P P' \approx K`, whose functions are sums of effects of single columns and of
-    pairs of columns (or of all subsets of columns). The weight of each column is
-    learned from the targets, so irrelevant columns do no harm. Columns need not be
-    encoded, scaled or imputed.
+    values into features for linear models. A linear function of the features P is a sum
+    of effects of individual columns and of pairs of columns (or of all subsets of
+    columns). The features approximate the ANOVA kernel K of such functions, :math:`P P'
+    \approx K`. The weight of each column is learned from the targets, so irrelevant
+    columns do no harm. Columns need not be encoded, scaled or imputed.
 
     As the ``kernel`` of :class:`RandomFeatureRidge` or
     :class:`RandomFeatureRidgeClassifier`, it enables these estimators to read raw
@@ -226,8 +226,8 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     Notes
     -----
     The kernel of a column is :math:`k_j(x, y) = e^{-|u - v|} + e^{-(u - v)^2 / 2}` for
-    standardised numbers u and v. For categorical columns it is 1 for equal and 0 for
-    different categories. Standardised numbers are softly clipped at 4 standard
+    standardised numbers u and v. For categorical columns, the kernel is 1 for equal and
+    0 for different categories. Standardised numbers are softly clipped at 4 standard
     deviations. Missing numbers are replaced by the median, and a separate effect
     distinguishes them from other values. Missing values of a categorical column form a
     category of their own. Categories with fewer than 10 rows are merged into a single
@@ -365,8 +365,8 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         Raises
         ------
         ValueError
-            As for ``fit``, if the sampler is frozen, if a parameter has been changed,
-            or if X or y does not match the earlier batches.
+            As for ``fit``; also if the sampler is frozen, if a parameter has been
+            changed, or if X or y does not match the earlier batches.
         """
         return self._extend_value(X, y, sample_weight)
 
