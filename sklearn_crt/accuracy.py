@@ -64,7 +64,7 @@ def n_components_for(
     rms_error : float
         Root mean squared difference between the estimate and the kernel, over pairs of
         distinct rows and over draws of the frequencies. Kernel values are at most 1, so
-        a value of 0.01 corresponds to two correct digits.
+        an error of 0.01 corresponds to two correct digits.
     n_pairs : int, default=4096
         Approximate number of random pairs of rows over which the error is averaged.
     random_state : int, RandomState instance or None, default=None

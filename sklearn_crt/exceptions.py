@@ -23,7 +23,7 @@ class ApproximationWarning(RuntimeWarning):
     See Also
     --------
     sklearn_crt.NadarayaWatsonClassifier : Its method ``approximation_error`` estimates
-        errors.
+    the errors due to random features.
     sklearn_crt.compare_samplers : Measure the errors of several samplers.
 
     Examples

@@ -307,8 +307,8 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         probabilities : ndarray of shape (n_samples, n_classes)
             Probabilities of the classes, in the order of ``classes_``. They sum to one
             in each row. With an exact kernel or ``Prototypes``, none of them is 0 or 1.
-            Where the error of random features is too large, they are partly or entirely
-            replaced by ``class_prior_`` (see the Notes of the class).
+            For rows where the error of random features is too large, ``class_prior_``
+            partly or entirely replaces the probabilities (see the Notes of the class).
         """
         value = self._check_rows(X, "predict_proba")
         instead = "the class prior is predicted there, in part or altogether"

@@ -109,8 +109,8 @@ class NadarayaWatsonRegressor(
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Predictions, which lie in the range of the training targets. They are
             float64 even if X is float32, because targets may need the higher precision.
-            Where the error of random features is too large, they are partly or entirely
-            replaced by ``y_mean_`` (see the Notes of the class).
+            For rows where the error of random features is too large, ``y_mean_`` partly
+            or entirely replaces them (see the Notes of the class).
         """
         value = self._check_rows(X, "predict")
         return self._squeezed(self._decode(value, X))
