@@ -11,7 +11,7 @@ ways:
   arrays of the map are then copied to the device once.
 
 Without this option, and with scikit-learn before 1.9, every array is converted to a
-NumPy array, as in the rest of scikit-learn.
+NumPy array, as in scikit-learn itself.
 """
 
 from __future__ import annotations

@@ -297,16 +297,16 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     def freeze(self) -> Self:
         """Discard all data that is only needed for adding more rows.
 
-        Predictions and features stay the same, but the model needs much less memory and
-        its pickle is much smaller. Call this method after the last batch, before you
-        store or send the model. Until then, an estimator keeps statistics of the
-        training rows and, as long as they have no more than about 4 million entries,
-        the rows themselves. It needs them because more rows may change its feature map,
-        ``sigma`` or metric.
+        Predictions and features do not change, but the model needs much less memory,
+        and its pickle is much smaller. Call this method after the last batch, before
+        you store or send the model. Until then, an estimator keeps statistics of the
+        training rows and, as long as X has no more than about 4 million entries, the
+        rows themselves. It needs the rows because further batches may change its
+        feature map, ``sigma`` or metric.
 
         Some frozen models still contain training rows. Exact kernels need all of them
-        for predictions. ``Prototypes`` and ``CentersRBFSampler`` keep means of rows,
-        some of which may be the mean of a single row. A ``FrozenEstimator`` is not
+        for predictions. ``Prototypes`` and ``CentersRBFSampler`` keep means of groups
+        of rows, and a group may consist of a single row. A ``FrozenEstimator`` is not
         changed, so freeze a sampler before you wrap it.
 
         Returns

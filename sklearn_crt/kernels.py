@@ -87,9 +87,9 @@ def matern_kernel(
 
     Notes
     -----
-    For a half-integer nu, the kernel is a polynomial times an exponential. From nu = 25
-    on, it is computed by the uniform expansion of the Bessel function for large orders,
-    which is exact up to rounding. For any other nu, the Bessel function
+    For a half-integer nu, the kernel is a polynomial times an exponential. If nu is at
+    least 25, it is computed from the uniform expansion of the Bessel function for large
+    orders, which is exact up to rounding. For any other nu, the Bessel function
     :data:`scipy.special.kve` is evaluated for each pair or, if there are many pairs,
     interpolated by polynomials, with an error below 1e-11. The matrix is computed in
     blocks of rows.

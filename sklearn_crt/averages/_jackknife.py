@@ -108,7 +108,7 @@ def approximation_error(
 
 
 def effective_number(terms: np.ndarray) -> np.ndarray:
-    """Return the effective number of terms of each sum, 0 for sums of at most 0."""
+    """Return the effective number of terms of each sum, 0 for non-positive sums."""
     # terms (n_rows, n_components) -> (n_rows,)
     total, squares = terms.sum(axis=1), np.sum(np.square(terms), axis=1)
     return np.where(total > 0, total**2 / np.where(squares > 0, squares, 1), 0.0)

@@ -32,11 +32,12 @@ _ROUNDING = 1e3
 # Moments of d columns take d^2 / 2 numbers per query. With more than _MOST_COLUMNS
 # columns, slopes are therefore computed for the leading directions only.
 _MOST_COLUMNS, _N_DIRECTIONS = 40, 24
-# Up to _ALL_ROWS training rows, all of them are used. With more rows, each query keeps
-# rows with at least _LEAST_SHARE of the sample weights: if there are too few, the limit
-# for their kernel values is lowered in up to _STEPS steps.
+# All training rows are used if there are at most _ALL_ROWS. Otherwise, the rows kept
+# for a query account for at least _LEAST_SHARE of the sample weights: if necessary, the
+# threshold for kernel values is lowered in up to _STEPS steps.
 _ALL_ROWS, _LEAST_SHARE, _STEPS = 1000, 0.03, 7
-# rows whose products are in memory at a time, and queries whose rows are
+# number of rows whose products are in memory at a time, and number of queries whose
+# kernel values are converted at a time
 _MOMENT_ROWS, _QUERIES = 2**10, 16
 
 
@@ -132,9 +133,9 @@ class LocalLinear(Targets):
     def kept(self, kernel: Array, weights: Array | None) -> Array:
         """Return which rows are kept, given kernel values and sample weights.
 
-        The other rows have at most the proportion ``remainder`` of the kernel weight of
-        a query, because each of their kernel values is at most this proportion of the
-        weighted mean. The limit is lowered for queries that would keep few rows:
+        The other rows account for at most a fraction ``remainder`` of the kernel weight
+        of a query, because each of their kernel values is at most this proportion of
+        the weighted mean. The limit is lowered for queries that would keep few rows:
         outside the range of the training rows, the nearest row can have nearly all the
         weight, although its neighbours determine the slope. A row of weight 2 has the
         same effect as a repeated row.

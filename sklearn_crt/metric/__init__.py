@@ -1,4 +1,4 @@
-"""Metrics learned from rows and targets."""
+"""Metrics that are learned from training rows and their targets."""
 
 from ._learned import LearnedMetric
 
