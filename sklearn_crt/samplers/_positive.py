@@ -27,10 +27,10 @@ class PositiveRBFSampler(ExponentialSampler):
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
-        estimate is exactly unbiased for all of them except the structured couplings.
-        ``"antithetic"`` draws pairs w and -w with orthogonal directions. With at least
-        2 d features for d columns of X, this coupling has the lowest error and needs
-        only half as many multiplications.
+        kernel estimate is exactly unbiased for every coupling except the structured
+        ones. ``"antithetic"`` draws pairs of frequencies w and -w with orthogonal
+        directions. If X has d columns and there are at least 2 d features, this
+        coupling has the lowest error and halves the number of multiplications.
 
     See Also
     --------
@@ -49,10 +49,11 @@ class PositiveRBFSampler(ExponentialSampler):
     where :math:`q = |x + y|^2` and p is the number of ordered pairs of frequencies in
     the same orthogonal block ([3]_, theorem 3.2).
 
-    ``kernel_variance`` evaluates this formula for ``"iid"`` and ``"orthogonal"``. For
-    ``"simplex"`` and for other couplings with a fixed angle, 1F1 is replaced by another
-    function (see the user guide on couplings). The docstring of ``kernel_variance``
-    describes its result for all other couplings.
+    ``kernel_variance`` evaluates the variance formula for ``"iid"`` and
+    ``"orthogonal"``. For ``"simplex"``, and for other couplings with a fixed angle
+    between frequencies, another function replaces 1F1 (see the user guide on
+    couplings). The docstring of ``kernel_variance`` describes its result for all other
+    couplings.
 
     References
     ----------
@@ -79,10 +80,10 @@ class PositiveRBFSampler(ExponentialSampler):
 class SimplexRBFSampler(PositiveRBFSampler):
     r"""Gaussian or softmax kernel from positive features in simplex blocks (SimRF).
 
-    This is :class:`PositiveRBFSampler` with ``coupling="simplex"`` as the default. The
-    angles between the frequencies of a block are as large as possible for all pairs at
-    once, which minimises the variance. ``fit`` computes the column means and, for
-    ``sigma="scale"`` or ``"median"``, the scale of the columns.
+    This is :class:`PositiveRBFSampler` with ``coupling="simplex"`` as the default. In
+    each block, all pairs of frequencies form the same angle. It is the largest that all
+    pairs can have at once, which minimises the variance. ``fit`` computes the column
+    means and, for ``sigma="scale"`` or ``"median"``, the scale of the columns.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ class SimplexRBFSampler(PositiveRBFSampler):
     See Also
     --------
     PositiveRBFSampler : The same features with orthogonal frequencies by default.
-    sklearn_crt.OPRFSampler : Reduces the variance; allows ``coupling="simplex"``.
+    sklearn_crt.OPRFSampler : Features with lower variance for the same couplings.
 
     Notes
     -----
@@ -123,14 +124,16 @@ class SimplexRBFSampler(PositiveRBFSampler):
        \text{density} \propto \sin^{d-1} \psi
 
     ([1]_, theorems 3.2 and 4.3, equation 21). No coupling whose directions do not
-    depend on the norms has a smaller variance ([1]_, theorem 3.4). For :math:`q \to 0`
-    the variance of a block approaches :math:`q/d`, multiplied by :math:`1 -
-    2\,\Gamma((d+1)/2)^2 / (d\,\Gamma(d/2)^2)`, which is 0.00778 for d = 64. This factor
-    is 1 for orthogonal and for independent frequencies.
+    depend on the norms has a smaller variance ([1]_, theorem 3.4). As :math:`q \to 0`,
+    the relative variance :math:`\operatorname{Var} / K^2` of the estimate from one
+    block is asymptotically equal to :math:`a\, q/d`. For simplex frequencies, :math:`a
+    = 1 - 2\,\Gamma((d+1)/2)^2 / (d\,\Gamma(d/2)^2)`, which is 0.00778 for d = 64; for
+    orthogonal and for independent frequencies, a = 1.
 
-    ``kernel_variance`` evaluates this formula, including for ``"structured-simplex"``
-    if no padding is needed (d is a power of two and at least 16). In other dimensions,
-    and for ``"simplex+"``, it returns the variance for independent frequencies (p = 0).
+    ``kernel_variance`` evaluates this formula for ``"simplex"``, and also for
+    ``"structured-simplex"`` if no padding is needed (d is a power of two and at least
+    16). If padding is needed, and for ``"simplex+"``, it returns the variance for
+    independent frequencies (p = 0).
 
     References
     ----------
@@ -174,7 +177,8 @@ class OPRFSampler(ExponentialSampler):
     r"""Gaussian or softmax kernel from optimal positive random features (OPRF).
 
     ``fit`` chooses the parameter A that minimises the variance of the kernel estimate.
-    It uses the means and variances of the columns, in O(n d) operations.
+    For n rows with d columns this takes O(n d) operations, because A depends only on
+    the means and variances of the columns.
 
     Parameters
     ----------
@@ -182,15 +186,15 @@ class OPRFSampler(ExponentialSampler):
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
-        estimate is exactly unbiased for all of them except the structured couplings.
-        ``"antithetic"`` draws pairs w and -w with orthogonal directions. With at least
-        2 d features for d columns of X, this coupling has the lowest error and needs
-        only half as many multiplications.
+        kernel estimate is exactly unbiased for every coupling except the structured
+        ones. ``"antithetic"`` draws pairs of frequencies w and -w with orthogonal
+        directions. If X has d columns and there are at least 2 d features, this
+        coupling has the lowest error and halves the number of multiplications.
 
     Attributes
     ----------
     A_ : float
-        The chosen parameter A, which is at most 0.
+        The chosen parameter A, which is never positive.
 
     See Also
     --------
@@ -210,8 +214,8 @@ class OPRFSampler(ExponentialSampler):
     .. math:: A = \frac{1 - 1/\rho}{8}, \qquad
        \rho = \frac{2d}{2 \bar q + d + \sqrt{(2 \bar q + d)^2 + 8 d \bar q}} .
 
-    This A minimises the logarithm of the second moment, averaged over all pairs ([1]_,
-    theorem 3.3 and equation 8). The variance is
+    This A minimises the logarithm of the second moment of the estimate, averaged over
+    all pairs of rows ([1]_, theorem 3.3 and equation 8). The variance is
 
     .. math:: \frac{K^2}{m} \left( \left(\frac{1 + \rho}{2 \sqrt\rho}\right)^d
        e^{\rho q} - 1 \right) - \frac{p}{m^2} e^{-2|x|^2 - 2|y|^2}
@@ -220,24 +224,24 @@ class OPRFSampler(ExponentialSampler):
     where :math:`q = |x + y|^2` and p is the number of ordered pairs of frequencies in
     the same orthogonal block; the second term does not depend on A ([2]_, theorem 3.2).
 
-    With ``coupling="antithetic"``, A minimises the mean log second moment of a pair w
-    and -w, and :math:`\rho` solves
+    With ``coupling="antithetic"``, A minimises the mean log second moment of the
+    estimate from a pair w and -w, and :math:`\rho` solves
 
     .. math:: \frac{d (\rho - 1)}{2 \rho (1 + \rho)}
        = - \frac{\bar q}{1 + e^{-(1 + \rho) \bar q}} .
 
-    For m pairs and the constant :math:`c = d \log\frac{1 + \rho}{2 \sqrt\rho}` the
-    first term of the variance is then :math:`\frac{K^2}{2m} (e^{c + \rho q} + e^{c -
-    q} - 2)`.
+    If :math:`c = d \log\frac{1 + \rho}{2 \sqrt\rho}`, the first term of the variance
+    for m pairs is then :math:`\frac{K^2}{2m} (e^{c + \rho q} + e^{c - q} - 2)`.
 
     With ``coupling="simplex+"``, each frequency has the weight :math:`|w| e^{2A|w|^2}`,
-    so the directions of the frequencies depend on A. If A is optimal for a mean of
-    :math:`|x + y|^2` above 1/2, ordinary simplex frequencies are drawn instead.
+    so the directions of the frequencies depend on A. If the mean of :math:`|x + y|^2`
+    for which A is optimal exceeds 1/2, ordinary simplex frequencies are drawn instead.
 
-    ``kernel_variance`` evaluates this formula for ``"iid"`` and ``"orthogonal"``. For
-    ``"simplex"`` and for other couplings with a fixed angle, 1F1 is replaced by another
-    function (see the user guide on couplings). The docstring of ``kernel_variance``
-    describes its result for all other couplings.
+    ``kernel_variance`` evaluates the variance formula for ``"iid"`` and
+    ``"orthogonal"``. For ``"simplex"``, and for other couplings with a fixed angle
+    between frequencies, another function replaces 1F1 (see the user guide on
+    couplings). The docstring of ``kernel_variance`` describes its result for all other
+    couplings.
 
     References
     ----------
