@@ -339,7 +339,8 @@ def fetch_uci(
         target_names : ndarray of shape (n_classes,) or None
             The sorted class labels; None for regression.
         categorical_features : list of int
-            Indices of the categorical columns of `data`, whose values have no order.
+            Indices of the categorical columns of `data`. Their categories have no
+            order.
         DESCR : str
             Description of the data set.
         filename : str

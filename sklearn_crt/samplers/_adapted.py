@@ -36,7 +36,7 @@ _LEAST = 1e-6
 
 
 class DERFSampler(ExponentialSampler):
-    r"""Gaussian or softmax kernel from dense exponential random features (DERF).
+    r"""Dense exponential random features (DERF) for the Gaussian or softmax kernel.
 
     The features are positive like those of :class:`OPRFSampler`, but the parameter A is
     a matrix, with one value for each principal axis of the data, instead of a single
@@ -53,7 +53,8 @@ class DERFSampler(ExponentialSampler):
         kernel estimate is exactly unbiased for every coupling except the structured
         ones. ``"antithetic"`` draws pairs of frequencies w and -w with orthogonal
         directions. If X has d columns and there are at least 2 d features, this
-        coupling has the lowest error and halves the number of multiplications.
+        coupling has the lowest error and needs half as many multiplications as
+        ``"orthogonal"``.
 
     Attributes
     ----------
@@ -69,8 +70,8 @@ class DERFSampler(ExponentialSampler):
     -----
     Let x be a row that is centred and multiplied by sigma, and let :math:`V \Lambda V'`
     be the eigendecomposition of the mean of :math:`(x + y)(x + y)'` over all pairs of
-    rows. With :math:`w \sim N(0, I_d)`, and the optimal parameter of one-dimensional
-    OPRF for each principal axis l, the features are [1]_
+    rows. The features use the optimal parameter of one-dimensional OPRF for each
+    principal axis l. With :math:`w \sim N(0, I_d)`, they are [1]_
 
     .. math:: f(x) = \frac{\det(I - 4A)^{1/4}}{\sqrt m}
        \exp\left(w'Aw + w'(I - 4A)^{1/2} x - |x|^2\right), \qquad
@@ -198,7 +199,7 @@ def _geometric_mean(query, key):
 
 
 class AnchoredRBFSampler(BaseFeatureSampler):
-    r"""Gaussian or softmax kernel from positive features centred near training rows.
+    r"""Positive features near training rows, for the Gaussian or softmax kernel.
 
     Each feature is proportional to a function :math:`e^{-|x - z|^2}` centred at a
     random point z near a sampled training row. Use this sampler for kernel averages and
@@ -229,7 +230,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     See Also
     --------
     sklearn_crt.DERFSampler : Positive features for a small or medium sigma.
-    sklearn_crt.OPRFSampler : Positive features from column means and variances only.
+    sklearn_crt.OPRFSampler : Positive features that use only means and variances.
 
     Notes
     -----

@@ -434,9 +434,9 @@ class BaseFeatureSampler(
         Returns
         -------
         features : ndarray of shape (n_samples, n_components)
-            The features; those of one row do not depend on the other rows. If a row is
-            far from the centre, all its positive features may underflow to zero; a
-            warning reports the number of such rows.
+            Features of the queries. The features of a row do not depend on the other
+            rows. If a row is far from the centre, all its positive features may
+            underflow to zero; a warning reports the number of such rows.
 
         Raises
         ------

@@ -163,7 +163,7 @@ _LAMBDA_RANGE = 1e-12, 1e15  # for these lambda, exponents are exact in float64
 
 
 class PoissonSampler(DiscreteSampler):
-    r"""Gaussian or softmax kernel from monomials with Poisson exponents (PoisRF).
+    r"""Monomials with Poisson exponents (PoisRF) for the Gaussian or softmax kernel.
 
     ``fit`` chooses ``lambda_`` from the means and variances of the columns, in O(n d)
     operations. The variant with ``positive=True`` (PoisRF+) also uses the column
@@ -262,7 +262,7 @@ def optimal_p(products: ArrayLike) -> float:
 
 
 class GeometricSampler(DiscreteSampler):
-    r"""Gaussian or softmax kernel from monomials with geometric exponents (GeomRF).
+    r"""Monomials with geometric exponents (GeomRF) for Gaussian or softmax kernels.
 
     ``fit`` chooses ``p_`` from the mean absolute values of the shifted columns, in O(n
     d) operations. These means are computed from all rows with ``positive=True``

@@ -26,7 +26,7 @@ _BOUNDS = ((-40.0, 40.0), (0.0, math.pi / 2 - 1e-6))
 
 
 class GERFSampler(ExponentialSampler):
-    r"""Gaussian or softmax kernel from generalised exponential features (GERF).
+    r"""Generalised exponential features (GERF) for the Gaussian or softmax kernel.
 
     The features depend on a sign s and a complex parameter A. For s = +1 and a real A
     they are positive features; for s = -1 and A = 0 they are random Fourier features.

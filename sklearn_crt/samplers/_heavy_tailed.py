@@ -68,7 +68,7 @@ class MaternSampler(HeavyTailedSampler):
     orthogonal pair. To compute g, the variance reduction for the Gaussian kernel is
     averaged over a distribution of scales by quadrature, with an error of about 1e-6.
     For couplings other than ``"iid"`` and ``"orthogonal"``, and for stratified norms,
-    ``kernel_variance`` is the variance for independent frequencies (p = 0).
+    ``kernel_variance`` returns the variance for independent frequencies (p = 0).
 
     For float32 rows, inner products w.x beyond 2^20 are computed in float64.
 
@@ -296,7 +296,7 @@ class ExponentialPowerSampler(HeavyTailedSampler):
     probability that the norm exceeds R decreases as :math:`R^{-\alpha}`. The features,
     their variance and the computation in float32 are the same as for
     :class:`MaternSampler`, with this kernel as :math:`\kappa`. For alpha below 0.05,
-    ``kernel_variance`` is the variance for independent frequencies.
+    ``kernel_variance`` returns the variance for independent frequencies.
 
     References
     ----------

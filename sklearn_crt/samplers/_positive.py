@@ -16,7 +16,7 @@ from ._exponential import (
 
 
 class PositiveRBFSampler(ExponentialSampler):
-    r"""Gaussian or softmax kernel from positive exponential features (PosRF, FAVOR+).
+    r"""Positive random features (PosRF, FAVOR+) for the Gaussian or softmax kernel.
 
     ``fit`` computes the column means and, for ``sigma="scale"`` or ``"median"``, the
     scale of the columns.
@@ -30,7 +30,8 @@ class PositiveRBFSampler(ExponentialSampler):
         kernel estimate is exactly unbiased for every coupling except the structured
         ones. ``"antithetic"`` draws pairs of frequencies w and -w with orthogonal
         directions. If X has d columns and there are at least 2 d features, this
-        coupling has the lowest error and halves the number of multiplications.
+        coupling has the lowest error and needs half as many multiplications as
+        ``"orthogonal"``.
 
     See Also
     --------
@@ -78,7 +79,7 @@ class PositiveRBFSampler(ExponentialSampler):
 
 
 class SimplexRBFSampler(PositiveRBFSampler):
-    r"""Gaussian or softmax kernel from positive features in simplex blocks (SimRF).
+    r"""Simplex random features (SimRF) for the Gaussian or softmax kernel.
 
     This is :class:`PositiveRBFSampler` with ``coupling="simplex"`` as the default. In
     each block, all pairs of frequencies form the same angle. It is the largest that all
@@ -174,11 +175,11 @@ class SimplexRBFSampler(PositiveRBFSampler):
 
 
 class OPRFSampler(ExponentialSampler):
-    r"""Gaussian or softmax kernel from optimal positive random features (OPRF).
+    r"""Optimal positive random features (OPRF) for the Gaussian or softmax kernel.
 
     ``fit`` chooses the parameter A that minimises the variance of the kernel estimate.
-    For n rows with d columns this takes O(n d) operations, because A depends only on
-    the means and variances of the columns.
+    A depends only on the means and variances of the columns, which ``fit`` computes in
+    O(n d) operations for n rows with d columns.
 
     Parameters
     ----------
@@ -189,7 +190,8 @@ class OPRFSampler(ExponentialSampler):
         kernel estimate is exactly unbiased for every coupling except the structured
         ones. ``"antithetic"`` draws pairs of frequencies w and -w with orthogonal
         directions. If X has d columns and there are at least 2 d features, this
-        coupling has the lowest error and halves the number of multiplications.
+        coupling has the lowest error and needs half as many multiplications as
+        ``"orthogonal"``.
 
     Attributes
     ----------

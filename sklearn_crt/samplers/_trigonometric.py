@@ -179,7 +179,7 @@ class HeavyTailedSampler(BaseFeatureSampler):
 
 
 class TrigRBFSampler(BaseFeatureSampler):
-    r"""Gaussian or softmax kernel from random Fourier features.
+    r"""Random Fourier features for the Gaussian or softmax kernel.
 
     ``fit`` uses the data only to determine the number of columns and, for
     ``sigma="scale"`` or ``"median"``, their scale.
