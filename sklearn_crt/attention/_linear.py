@@ -81,8 +81,8 @@ def linear_attention(
         to the scores of the keys.
     chunk_size : int, default=None
         Number of rows to process at a time; if ``causal``, a power of two. By default,
-        it is chosen such that a chunk fits into the cache or, if ``causal``, it is 128
-        (32 for features that can be negative).
+        chunks fit into the cache; if ``causal``, they have 128 rows (32 for features
+        that can be negative).
 
     Returns
     -------
@@ -227,7 +227,7 @@ def fmm_attention(
     .. math:: w_1 D V + w_2 \sum_{l=1}^r \frac{\phi_l(Q) (\phi_l(K)^\top V)}
        {\phi_l(Q) (\phi_l(K)^\top 1)} ,
 
-    computed in time O(L (band + r m) (d + e)) for L rows. A map with m features
+    which takes O(L (band + r m) (d + e)) operations for L rows. A map with m features
     approximates the attention matrix by a matrix of rank m. With r maps, the rank is at
     most r m - (r - 1), because each matrix maps the vector of ones to itself.
 

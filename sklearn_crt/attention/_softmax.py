@@ -250,10 +250,11 @@ def coreset_attention(
 
     The clusters are found by three steps of k-means, initialised by k-means++ on a
     sample of the keys with a fixed seed. The clusters do not depend on the order of the
-    keys, and do not change if a vector is added to all keys. To find them, the keys of
-    each batch and head are copied to the CPU, so ``torch.compile`` and ``jax.jit``
-    cannot trace the function. The rest is computed on the device of q, and gradients
-    are propagated to q, k, v and a numeric mask as if the clusters were fixed.
+    keys, and do not change if the same vector is added to all keys. To find them, the
+    keys of each batch and head are copied to the CPU, so ``torch.compile`` and
+    ``jax.jit`` cannot trace the function. The rest is computed on the device of q, and
+    gradients are propagated to q, k, v and a numeric mask as if the clusters were
+    fixed.
 
     For L rows, the function takes O(L n_points (d + e)) time and O(L n_points) memory.
 

@@ -301,7 +301,7 @@ def fetch_uci(
     return_X_y: bool = False,
     as_frame: bool = False,
 ) -> Bunch | tuple[Any, Any]:
-    """Load a UCI or LIBSVM data set that papers on random features have used.
+    """Load a UCI or LIBSVM data set that is used in papers on random features.
 
     Parameters
     ----------

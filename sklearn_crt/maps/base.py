@@ -74,19 +74,19 @@ class FeatureMap(ABC):
 
     @property
     def phase_rate(self) -> float:
-        """Largest norm of the frequencies, used to warn about large phases (a hook).
+        """Largest norm of the frequencies, used to warn about large phases.
 
         It is 0 if the features contain no sines or cosines, or if large phases are
-        computed with a higher precision.
+        computed with a higher precision. Subclasses may override this property.
         """
         return 0.0
 
     @cached_property
     def tables(self) -> Any:
-        """Nested arrays that ``log_features`` needs, computed once (a hook).
+        """Nested arrays that ``log_features`` needs, computed once.
 
         The arrays may be nested in tuples, frequencies, affine forms and maps. ``to``
-        converts all of them to another library.
+        converts all of them to another library. Subclasses may override this property.
         """
         return ()
 

@@ -153,7 +153,7 @@ class RadialKernel(ABC):
 
     @abstractmethod
     def log_profile(self, r: np.ndarray) -> np.ndarray:
-        """Return the log of the kernel.
+        """Return the logarithm of the kernel.
 
         Parameters
         ----------
@@ -163,8 +163,8 @@ class RadialKernel(ABC):
         Returns
         -------
         log_kernel : ndarray
-            Log of the kernel at each distance. It must be 0 at r = 0, and decrease
-            with r.
+            Logarithm of the kernel at each distance. It must be 0 at r = 0, and
+            decrease as r increases.
         """
 
     def pair_variance(self, r: np.ndarray) -> np.ndarray:
@@ -222,7 +222,7 @@ class RadialKernel(ABC):
         raise NotImplementedError(f"{self!r} states no covariance of blocks.")
 
     def distances(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        """Return the distances on which the kernel depends (a hook).
+        """Return the distances on which the kernel depends (a hook for subclasses).
 
         Parameters
         ----------

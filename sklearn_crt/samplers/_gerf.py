@@ -51,7 +51,7 @@ class GERFSampler(ExponentialSampler):
         Factors that depend on A and s: the coefficient of the projection, the constant
         factor, and its logarithm (see Notes).
     C_ : float
-        Coefficient of the squared norm of a row, which depends on s (see Notes).
+        Coefficient of the squared norm of a row; it depends on s (see Notes).
     phase_ : float
         Phase in radians of the last column. It is used only if ``n_components`` is odd
         and each frequency has two columns.
@@ -78,9 +78,9 @@ class GERFSampler(ExponentialSampler):
     ``transform`` returns all values Re f, followed by all values Im f, and
     ``transform_key`` returns all Re g, followed by all -Im g. If A is real, queries and
     keys have the same features (``symmetric_`` is True). If the number of columns is
-    odd, the last column contains :math:`\sqrt2 \operatorname{Re}(e^{ib} f)` and
-    :math:`\sqrt2 \operatorname{Re}(e^{-ib} g)`, with b uniform on [0, 2 pi), or f
-    itself if it is real.
+    odd, the last column is :math:`\sqrt2 \operatorname{Re}(e^{ib} f)` for queries and
+    :math:`\sqrt2 \operatorname{Re}(e^{-ib} g)` for keys, with b uniform on [0, 2 pi).
+    If f is real, the last column is f itself.
 
     Let :math:`\rho = 1 / (1 - 8A)` and :math:`q = |x + s y|^2`. For a single frequency
     (m = 1), the second moment is

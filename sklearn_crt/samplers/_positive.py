@@ -117,19 +117,19 @@ class SimplexRBFSampler(PositiveRBFSampler):
        - \frac{p}{m^2} e^{-2|x|^2 - 2|y|^2} \left(e^{q} - F_c(q)\right)
 
     where :math:`q = |x + y|^2`, p is the number of ordered pairs of frequencies in the
-    same block of d frequencies, :math:`c = -1/(d - 1)` is the cosine of the angle of
-    each pair, and
+    same block of d frequencies, :math:`c = -1/(d - 1)` is the cosine of the angle
+    between the frequencies of a pair, and
 
     .. math:: F_c(q) = \sum_k \frac{q^k}{k!} \prod_{j<k} \frac{d + j}{d + 2j}
        \; E (1 + c \sin\psi)^k, \qquad \psi \in (0, \pi), \;
        \text{density} \propto \sin^{d-1} \psi
 
-    ([1]_, theorems 3.2 and 4.3, equation 21). No coupling whose directions do not
-    depend on the norms has a smaller variance ([1]_, theorem 3.4). As :math:`q \to 0`,
-    the relative variance :math:`\operatorname{Var} / K^2` of the estimate from one
-    block is asymptotically equal to :math:`a\, q/d`. For simplex frequencies, :math:`a
-    = 1 - 2\,\Gamma((d+1)/2)^2 / (d\,\Gamma(d/2)^2)`, which is 0.00778 for d = 64; for
-    orthogonal and for independent frequencies, a = 1.
+    ([1]_, theorems 3.2 and 4.3, equation 21). Among all couplings whose directions do
+    not depend on the norms, simplex blocks have the smallest variance ([1]_, theorem
+    3.4). As :math:`q \to 0`, the relative variance :math:`\operatorname{Var} / K^2` of
+    the estimate from one block is asymptotically equal to :math:`a\, q/d`. For simplex
+    frequencies, :math:`a = 1 - 2\,\Gamma((d+1)/2)^2 / (d\,\Gamma(d/2)^2)`, which is
+    0.00778 for d = 64; for orthogonal and for independent frequencies, a = 1.
 
     ``kernel_variance`` evaluates this formula for ``"simplex"``, and also for
     ``"structured-simplex"`` if no padding is needed (d is a power of two and at least

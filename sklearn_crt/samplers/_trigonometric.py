@@ -90,9 +90,9 @@ class HeavyTailedSampler(BaseFeatureSampler):
         where ``u = sigma * (x - y)``. None means the identity matrix.
     random_phase : bool, default=False
         Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own random
-        frequency w and phase b. For the same number of features, this gives a lower
-        variance where the kernel value is small, whereas pairs of a cosine and a sine
-        have a lower variance for neighbouring rows.
+        frequency w and phase b. Compared with pairs of a cosine and a sine, and using
+        the same number of features, this gives a lower variance where the kernel value
+        is small, but a higher variance for neighbouring rows.
 
     Attributes
     ----------
@@ -192,9 +192,9 @@ class TrigRBFSampler(BaseFeatureSampler):
         single column with a random phase.
     random_phase : bool, default=False
         Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own random
-        frequency w and phase b. For the same number of features, this gives a lower
-        variance where the kernel value is small, whereas pairs of a cosine and a sine
-        have a lower variance for neighbouring rows.
+        frequency w and phase b. Compared with pairs of a cosine and a sine, and using
+        the same number of features, this gives a lower variance where the kernel value
+        is small, but a higher variance for neighbouring rows.
 
     Attributes
     ----------

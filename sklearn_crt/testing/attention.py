@@ -36,7 +36,7 @@ def check_attention(
         features and returns the output.
     positive : bool, default=None
         Whether all features are positive, so that outputs are averages of the values.
-        If None, this is determined from the feature map of a sampler, and assumed for a
+        If None, the feature map of a sampler determines this, and True is assumed for a
         function.
     n_components : int, default=512
         Number of features. Outputs are also computed with twice this number.

@@ -41,8 +41,9 @@ def assert_unbiased(
     Parameters
     ----------
     sampler : sampler
-        The sampler to check, with a number for ``sigma``. The norms of the rows times
-        sigma should be at most 1, so that the tails of the estimates are light.
+        The sampler to check, with a number for ``sigma``. The norms of the rows,
+        multiplied by sigma, should not exceed 1; otherwise the estimates have heavy
+        tails.
     X, Y : ndarray, default=None
         Queries and keys. If X is None, a small set of rows is generated. If Y is None,
         the keys are the queries.
@@ -85,8 +86,9 @@ def assert_variance(
     Parameters
     ----------
     sampler : sampler
-        The sampler to check, with a number for ``sigma``. The norms of the rows times
-        sigma should be at most 1, so that the tails of the estimates are light.
+        The sampler to check, with a number for ``sigma``. The norms of the rows,
+        multiplied by sigma, should not exceed 1; otherwise the estimates have heavy
+        tails.
     X, Y : ndarray, default=None
         Queries and keys. If X is None, a small set of rows is generated. If Y is None,
         the keys are the queries.

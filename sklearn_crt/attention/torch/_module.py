@@ -92,7 +92,7 @@ class LinearAttention(MapsOfHeads):
     Frequencies are buffers: they are saved, moved and cast with the module, and are not
     trained. Copies of a module have the same frequencies until ``redraw_`` is called.
 
-    FAVOR++ has one parameter A per head, which depends on the mean of \|q + k\|^2.
+    In FAVOR++, each head has a parameter A that depends on the mean of \|q + k\|^2.
     During training, a running mean of these squared norms is used. In a causal module,
     the running mean is updated *after* the output of a batch has been computed, because
     otherwise A would leak information about later rows. In evaluation mode, A is fixed,

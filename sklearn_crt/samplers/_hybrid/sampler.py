@@ -74,12 +74,12 @@ class HybridSampler(BaseFeatureSampler):
         same distribution use the same frequencies. Coefficients never share
         frequencies.
     n_components : int, default=100
-        Number of features. All base maps have the same number of frequencies, as large
-        as possible. Remaining features are used for one more frequency of individual
-        base maps, and then for a spare map of the same kind as the last base map. The
-        weight of the spare map in the estimate is its share of the features. If there
-        are too few features for all base maps, only the last one is used, and a warning
-        reports how many features are needed.
+        Number of features. All base maps have the same number of frequencies, which is
+        as large as possible. Remaining features are used for one more frequency of
+        individual base maps, and then for a spare map of the same kind as the last base
+        map. The weight of the spare map in the estimate is its share of the features.
+        If there are too few features for all base maps, only the last one is used, and
+        a warning reports how many features are needed.
     center : bool, default=False
         Whether to subtract the column means first, so that angles and coefficients
         refer to centred rows. Sparse rows are then converted to dense arrays chunk by
