@@ -170,7 +170,7 @@ class FeatureMap(ABC):
         """Return estimates of the kernel, which are inner products of the features.
 
         The estimates are computed in log space, so individual features may overflow
-        without affecting them. Subclasses may override this method with a better
+        without affecting the result. Subclasses may override this method with a better
         algorithm.
 
         Parameters

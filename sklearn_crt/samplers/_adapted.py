@@ -249,8 +249,8 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     every dimension and for every sigma. No other positive features of this form have a
     smaller mean variance. Here the random rows a are sampled uniformly from the
     training rows (if ``X_key`` is given, queries and keys each have half of the total
-    weight). With the weights :math:`p_a` of the sampled rows, and after constants
-    cancel, the features are
+    weight). Let :math:`p_a` be the weights of the sampled rows. After cancellation of
+    constant factors, the features are
 
     .. math:: f(x) = \frac{1}{\sqrt D} e^{-|x - z|^2}
        \Big(\sum_a p_a e^{-2|z - a|^2}\Big)^{-1/2}, \qquad z = a + w/2, \quad

@@ -82,9 +82,9 @@ class SimplexRBFSampler(PositiveRBFSampler):
     r"""Simplex random features (SimRF) for the Gaussian or softmax kernel.
 
     This is :class:`PositiveRBFSampler` with ``coupling="simplex"`` as the default. In
-    each block, all pairs of frequencies form the same angle. It is the largest that all
-    pairs can have at once, which minimises the variance. ``fit`` computes the column
-    means and, for ``sigma="scale"`` or ``"median"``, the scale of the columns.
+    each block, all pairs of frequencies form the same angle. This is the largest angle
+    that all pairs can form at once, and it minimises the variance. ``fit`` computes the
+    column means and, for ``sigma="scale"`` or ``"median"``, the scale of the columns.
 
     Parameters
     ----------
