@@ -41,16 +41,17 @@ def softmax_attention(
 ) -> Array:
     r"""Compute exact softmax attention by evaluating all query-key pairs.
 
-    Each output is an average of the values with weights softmax(q.k / sqrt(d)). Use it
-    for comparison with :func:`linear_attention`. The time grows quadratically with the
-    number of rows, unless ``band`` is set. For NumPy arrays, scores are computed for a
-    few queries at a time; for other libraries, memory grows quadratically, too.
+    Each output is an average of the values with weights softmax(q.k / sqrt(d)). Use
+    this function for comparison with :func:`linear_attention`. The time grows
+    quadratically with the number of rows, unless ``band`` is set. For NumPy arrays,
+    scores are computed for a few queries at a time; for other libraries, memory grows
+    quadratically, too.
 
     Parameters
     ----------
     q : array of shape (..., n_queries, d)
         Queries, float32 or float64, of any library that follows the array API standard.
-        Leading axes are batch and heads.
+        The leading axes stand for batches and heads.
     k : array of shape (..., n_keys, d)
         Keys.
     v : array of shape (..., n_keys, e)
@@ -81,8 +82,8 @@ def softmax_attention(
     Notes
     -----
     The output is :math:`\mathrm{softmax}(q k^\top / \sqrt d + M) v`, where the mask M
-    is minus infinity for masked keys. If masked scores were set to 0 instead, these
-    keys would keep a weight of :math:`e^0`.
+    is minus infinity for masked keys. If the scores of masked keys were set to 0
+    instead, these keys would keep a weight of :math:`e^0`, before normalisation.
 
     Examples
     --------
@@ -193,14 +194,15 @@ def coreset_attention(
 ) -> Array:
     r"""Approximate softmax attention using a few points that represent the keys.
 
-    Use it for long sequences whose scores are so large that :func:`linear_attention`
-    would need too many features. Each point is the mean of a cluster of keys.
+    Use this function for long sequences whose scores are so large that
+    :func:`linear_attention` would need too many features. Each point is the mean of a
+    cluster of keys.
 
     Parameters
     ----------
     q : array of shape (..., n_queries, d)
         Queries, float32 or float64, of any library that follows the array API standard.
-        Leading axes are batch and heads.
+        The leading axes stand for batches and heads.
     k : array of shape (..., n_keys, d)
         Keys.
     v : array of shape (..., n_keys, e)
@@ -228,7 +230,7 @@ def coreset_attention(
 
     See Also
     --------
-    linear_attention : Attention approximated by random features; it can be causal.
+    linear_attention : Approximate attention by random features, optionally causal.
     softmax_attention : Exact attention, which this function approximates.
     sklearn_crt.Prototypes : The same approximation for Nadaraya-Watson estimators.
 
@@ -248,12 +250,13 @@ def coreset_attention(
 
     The clusters are found by three steps of k-means, initialised by k-means++ on a
     sample of the keys with a fixed seed. The clusters do not depend on the order of the
-    keys, and do not change if a vector is added to all keys. To find them, the keys of
-    each batch and head are copied to the CPU, so ``torch.compile`` and ``jax.jit``
-    cannot trace the function. The rest is computed on the device of q, and gradients
-    are propagated to q, k, v and a numeric mask as if the clusters were fixed.
+    keys, and do not change if the same vector is added to all keys. To find them, the
+    keys of each batch and head are copied to the CPU, so ``torch.compile`` and
+    ``jax.jit`` cannot trace the function. The rest is computed on the device of q, and
+    gradients are propagated to q, k, v and a numeric mask as if the clusters were
+    fixed.
 
-    The time is O(L n_points (d + e)), and the memory O(L n_points).
+    For L rows, the function takes O(L n_points (d + e)) time and O(L n_points) memory.
 
     References
     ----------

@@ -34,10 +34,10 @@ from ._features import Features, Map, check_rows, check_values, resolve
 class LinearAttentionState:
     r"""Sums over all previous keys, for causal attention one token at a time.
 
-    A language model that generates text computes one row of causal attention after
-    another. Exact attention reads all earlier keys for each new row. This state has a
-    fixed size instead, and a new token costs O(m (d + e)) operations for m features, d
-    columns of keys and e columns of values.
+    A language model that generates text computes causal attention row by row. Exact
+    attention reads all earlier keys for each new row. In contrast, this state has a
+    fixed size, and a new token costs O(m (d + e)) operations for m features, d columns
+    of keys and e columns of values.
 
     States are immutable: ``update`` returns a new state, so that several continuations
     can share a common beginning, as in beam search.
@@ -45,7 +45,8 @@ class LinearAttentionState:
     Parameters
     ----------
     feature_map : fitted sampler, FeatureMap, str, or list of these
-        As in :func:`linear_attention`, but all heads must have the same kind of map.
+        The same options as in :func:`linear_attention`, but all heads must use the same
+        kind of map.
 
     See Also
     --------
@@ -83,7 +84,7 @@ class LinearAttentionState:
     def update(
         self, k: Array, v: Array, *, key_mask: Array | None = None
     ) -> LinearAttentionState:
-        """Return the state after one or more further tokens.
+        """Return a new state that includes one or more further tokens.
 
         Parameters
         ----------
@@ -97,7 +98,7 @@ class LinearAttentionState:
         Returns
         -------
         state : LinearAttentionState
-            State of the earlier and the new tokens.
+            State of all earlier tokens and the new ones.
         """
         check_rows(k, "k")
         check_values(k, v)

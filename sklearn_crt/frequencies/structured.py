@@ -149,8 +149,8 @@ class StructuredOrthogonal(Coupling):
     where the :math:`D_i` are diagonal matrices of random signs and H is the orthonormal
     Walsh-Hadamard matrix. Rows are padded with zeros to the dimension d', the smallest
     power of two that is at least d and at least 16. A block has d' frequencies, whose
-    norms have the distribution for dimension d'. They are orthogonal in the padded
-    dimension, that is, before their last d' - d coordinates are dropped [1]_.
+    norms have the distribution for dimension d'. The frequencies are orthogonal in the
+    padded dimension, that is, before their last d' - d coordinates are dropped [1]_.
 
     Attributes
     ----------
@@ -164,8 +164,8 @@ class StructuredOrthogonal(Coupling):
     Notes
     -----
     If d or m is at most 256, the frequencies are stored as a matrix, because a dense
-    product is faster. Otherwise only the signs and norms are stored, which are about 5
-    m numbers. In both cases, memory use is O(m + d).
+    product is faster. Otherwise only the signs and norms are stored, about 5 m numbers
+    in total. In both cases, memory use is O(m + d).
 
     References
     ----------
@@ -221,10 +221,10 @@ class StructuredOrthogonal(Coupling):
 class StructuredSimplex(StructuredOrthogonal):
     r"""Blocks of simplex frequencies that cost O(d log d) per block and row.
 
-    The products from ``StructuredOrthogonal`` are also multiplied by the simplex matrix
-    S, in O(d') operations per block and row. The frequencies of a block then point to
-    the vertices of a simplex in the padded dimension d', and the cosine between any two
-    of them is :math:`-1 / (d' - 1)` [1]_.
+    The product of matrices in ``StructuredOrthogonal`` is also multiplied by the
+    simplex matrix S, which takes O(d') operations per block and row. The frequencies of
+    a block then point to the vertices of a simplex in the padded dimension d', and the
+    cosine between any two of them is :math:`-1 / (d' - 1)` [1]_.
 
     Attributes
     ----------

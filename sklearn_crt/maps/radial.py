@@ -46,8 +46,8 @@ GaussianOrSoftmax: TypeAlias = Literal["gaussian", "softmax"]  # type of ``kerne
 class GaussianKernel:
     r"""The Gaussian kernel :math:`K = e^{-|x-y|^2/2}`, or the softmax kernel.
 
-    Since :math:`e^{x \cdot y} = K e^{|x|^2/2} e^{|y|^2/2}`, features of the softmax
-    kernel are those of the Gaussian kernel times a factor for each row.
+    Since :math:`e^{x \cdot y} = K e^{|x|^2/2} e^{|y|^2/2}`, multiplying the features of
+    the Gaussian kernel by a factor for each row gives features of the softmax kernel.
     """
 
     softmax: bool = False
@@ -76,7 +76,7 @@ class GaussianKernel:
     def variance(
         self, share: np.ndarray, log_unit: np.ndarray, X: Inputs, Y: Inputs
     ) -> np.ndarray:
-        """Convert the Gaussian variance share * exp(log_unit) to this kernel."""
+        """Return the variance, given share * exp(log_unit) for the Gaussian kernel."""
         # share, log_unit (n_X, n_Y), overwritten -> (n_X, n_Y)
         np.maximum(share, 0, out=share)
         if self.softmax:
@@ -94,8 +94,8 @@ class RadialKernel(ABC):
     """A kernel that is a function of the distance r between two rows.
 
     To use your own kernel, derive a dataclass from this class and implement
-    ``log_profile``. The fields of the dataclass are the parameters of the kernel, and a
-    grid search can vary them.
+    ``log_profile``. The fields of the dataclass are the parameters of the kernel, which
+    can be tuned by grid search.
     """
 
     _parameter_constraints: dict[str, list[Any]] = {}
@@ -106,7 +106,7 @@ class RadialKernel(ABC):
         Parameters
         ----------
         deep : bool, default=True
-            Ignored; present for compatibility with scikit-learn.
+            Not used, present here for API consistency by convention.
 
         Returns
         -------
@@ -153,7 +153,7 @@ class RadialKernel(ABC):
 
     @abstractmethod
     def log_profile(self, r: np.ndarray) -> np.ndarray:
-        """Return the log of the kernel.
+        """Return the logarithm of the kernel.
 
         Parameters
         ----------
@@ -163,12 +163,12 @@ class RadialKernel(ABC):
         Returns
         -------
         log_kernel : ndarray
-            Log of the kernel at each distance. It must be 0 at r = 0, and decrease
-            with r.
+            Logarithm of the kernel at each distance. It must be 0 at r = 0, and
+            decrease as r increases.
         """
 
     def pair_variance(self, r: np.ndarray) -> np.ndarray:
-        """Return the variance of the estimate from the two features of one frequency.
+        """Return the variance of the kernel estimate from a single frequency.
 
         Parameters
         ----------
@@ -202,7 +202,7 @@ class RadialKernel(ABC):
     def block_covariance(
         self, r: np.ndarray, n_features: int, cosine: float
     ) -> np.ndarray:
-        """Return the covariance of the estimates from two frequencies in one block.
+        """Return the covariance of kernel estimates from two frequencies in a block.
 
         Parameters
         ----------
@@ -216,13 +216,13 @@ class RadialKernel(ABC):
         Returns
         -------
         covariance : ndarray
-            Mean of the product of the two estimates minus the squared kernel; negative
-            if the coupling reduces the variance.
+            Mean of the product of the two estimates, minus the squared kernel value. It
+            is negative if the coupling reduces the variance.
         """
         raise NotImplementedError(f"{self!r} states no covariance of blocks.")
 
     def distances(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        """Return the distances on which the kernel depends (a hook).
+        """Return the distances on which the kernel depends (a hook for subclasses).
 
         Parameters
         ----------
@@ -346,7 +346,7 @@ class Matern(_ScaleMixture):
 
     Examples
     --------
-    A grid search can vary the smoothness:
+    The smoothness can be tuned by grid search:
 
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.model_selection import GridSearchCV
@@ -397,7 +397,7 @@ class Laplacian(Matern):
     ----------
     norm : {"l2", "l1"}, default="l2"
         Norm that defines the distance: ``"l2"`` is the Euclidean norm, as in [1]_, and
-        ``"l1"`` is the one of :func:`sklearn.metrics.pairwise.laplacian_kernel`.
+        ``"l1"`` is the norm used by :func:`sklearn.metrics.pairwise.laplacian_kernel`.
 
     See Also
     --------

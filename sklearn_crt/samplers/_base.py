@@ -94,7 +94,7 @@ class SamplerValue(FittedValue):
         return replace(self, statistics=statistics, dtype=dtype)
 
     def with_map(self, statistics: Statistics | None = None) -> SamplerValue:
-        """Return a value with the map for the given statistics, by default its own.
+        """Return a value with the map for the given (by default, its own) statistics.
 
         If there already is a map, its frequencies are reused, provided that their
         distribution does not depend on the statistics.
@@ -140,9 +140,10 @@ class SamplerValue(FittedValue):
 class BaseFeatureSampler(
     ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle
 ):
-    """Features with ``E[transform(x) @ transform_key(y)] == exact_kernel(x, y)``.
+    """Base class of samplers whose features give unbiased estimates of a kernel.
 
-    A subclass defines its parameters (``__init__``, ``_parameter_constraints``) and the
+    The samplers satisfy ``E[transform(x) @ transform_key(y)] == exact_kernel(x, y)``. A
+    subclass defines its parameters (``__init__``, ``_parameter_constraints``) and the
     method ``_make_map``, which returns the :class:`~sklearn_crt.extend.FeatureMap` for
     these parameters and the statistics of the rows. This class implements everything
     else.
@@ -158,7 +159,8 @@ class BaseFeatureSampler(
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
-        estimate is exactly unbiased for all of them except the structured couplings.
+        kernel estimate is exactly unbiased for every coupling except the structured
+        ones.
     kernel : {"gaussian", "softmax"}, default="gaussian"
         The kernel to approximate. The softmax kernel is ``exp(sigma**2 * x.y)``; its
         features are those of the Gaussian kernel multiplied by ``exp(|sigma * x|**2 /
@@ -168,8 +170,8 @@ class BaseFeatureSampler(
         many threads as NumPy's linear algebra, or a single thread inside joblib
         workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the random frequencies. They are nested: with the same seed, a sampler
-        with half as many features uses the first half of the frequencies.
+        Seed of the random frequencies. The frequencies are nested: with the same seed,
+        a sampler with half as many features uses the first half of the frequencies.
     sigma_ : float or ndarray of shape (n_features,)
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
@@ -271,11 +273,12 @@ class BaseFeatureSampler(
     ) -> Self:
         """Update the fitted sampler with another batch of rows.
 
-        The result equals that of ``fit`` on all rows together. The order of the batches
-        does not matter, except for ``sigma="median"`` with more than 1000 rows, because
-        then the rows are sampled. The feature map depends on all rows, so pass all
-        batches first, then call ``freeze()``, and only then ``transform``. A warning is
-        raised if a batch changes the features after they have been used.
+        The result is the same as if ``fit`` had been called on all rows at once. The
+        order of the batches does not matter, except for ``sigma="median"`` with more
+        than 1000 rows, because only a sample of the rows is then used. The feature map
+        depends on all rows, so pass all batches first, then call ``freeze()``, and only
+        then ``transform``. A warning is issued if a batch changes the features after
+        they have been used.
 
         Parameters
         ----------
@@ -427,14 +430,14 @@ class BaseFeatureSampler(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. float32 is preserved; every other dtype is converted to float64.
+            Queries. The dtype float32 is preserved; any other is converted to float64.
 
         Returns
         -------
         features : ndarray of shape (n_samples, n_components)
-            The features, which do not depend on the other rows. Positive features of a
-            row far from the centre may all underflow; a warning reports the number of
-            rows whose features have become zero.
+            Features of the queries. The features of a row do not depend on the other
+            rows. If a row is far from the centre, all its positive features may
+            underflow to zero; a warning reports the number of such rows.
 
         Raises
         ------
@@ -536,8 +539,9 @@ class BaseFeatureSampler(
     ) -> np.ndarray:
         """Return the estimate of the kernel, ``transform(X) @ transform_key(Y).T``.
 
-        It is computed from the logarithms of the features, so it is finite whenever the
-        estimate itself is, even if some features overflow.
+        The estimate is computed from the logarithms of the features. It therefore
+        remains accurate if individual features overflow, and is infinite only if it is
+        itself too large for the dtype.
 
         Parameters
         ----------
@@ -564,11 +568,11 @@ class BaseFeatureSampler(
 
         If ``variance_is_exact_`` is False, the result is the variance for another
         coupling: independent frequencies if the angles between frequencies are not
-        fixed (``"simplex+"``, ``"halton"`` and ``"sobol"``), and exact blocks for a
-        structured coupling without padding. Unless sigma is small, the variance of
-        positive features is dominated by rare draws. It is still correct, but it can
-        exceed the observed squared errors by orders of magnitude and is then
-        uninformative.
+        fixed (``"simplex+"``, ``"halton"`` and ``"sobol"``), and exactly orthogonal or
+        simplex blocks for a structured coupling without padding. Unless sigma is small,
+        the variance of positive features is dominated by rare draws. The result is then
+        still correct, but it can exceed the observed squared errors by orders of
+        magnitude, which makes it uninformative.
 
         Parameters
         ----------
@@ -605,8 +609,8 @@ class BaseFeatureSampler(
         Parameters
         ----------
         sigma : float, {"scale", "median"} or array-like of shape (n_features,)
-            The new value. ``"median"`` is allowed only if the old value is ``"median"``
-            too.
+            The new value. ``"median"`` is allowed only if the sampler was fitted with
+            ``sigma="median"``.
 
         Returns
         -------

@@ -27,7 +27,7 @@ def optimal_A(q: Any, n_features: int) -> Any:
     """Return the A that minimises the mean log second moment for a mean q of |x + y|^2.
 
     Here rho = 1 / (1 - 8A) is the positive root of 2 q rho^2 + (2q + d) rho = d (CRT
-    theorem 3.3). It is computed without cancellation for small or large q.
+    theorem 3.3). The formula avoids cancellation for both small and large q.
     """
     # q is a number, a 0-d array or an array of any library
     is_number = isinstance(q, (int, float))
@@ -87,7 +87,7 @@ def make_exponential_map(
 
 
 class ExponentialSampler(BaseFeatureSampler):
-    """Exponential features, with A = 0 unless a subclass overrides ``_choose``.
+    """Base class of exponential features; A = 0 unless ``_choose`` is overridden.
 
     Parameters
     ----------

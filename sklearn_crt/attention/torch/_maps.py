@@ -117,8 +117,8 @@ def begin_batch(module: Any) -> None:
 class RunningStatistics(nn.Module):
     """Running means of queries and keys over batches, one set per head.
 
-    It also holds mean squared norms or, if ``full``, covariances and the inverse of the
-    effective number of rows behind them.
+    The object also holds mean squared norms or, if ``full``, covariances and the
+    inverse of the effective number of rows from which they were computed.
     """
 
     def __init__(
@@ -367,13 +367,13 @@ class RandomFeatures(nn.Module):
 
     See Also
     --------
-    LinearAttention : Attention computed from such features.
+    LinearAttention : Attention that is computed from random features.
 
     Notes
     -----
-    Training changes neither the frequencies nor parameters that ``fit`` chose for the
-    original sigma, such as A of :class:`~sklearn_crt.OPRFSampler`. The kernel estimates
-    remain unbiased for every sigma.
+    Training changes neither the frequencies nor the parameters that ``fit`` chose for
+    the original sigma, such as ``A_`` of :class:`~sklearn_crt.OPRFSampler`. The kernel
+    estimates remain unbiased for every sigma.
 
     Examples
     --------

@@ -42,7 +42,7 @@ class AngularCoefficient(BaseFeatureSampler):
     See Also
     --------
     GaussianCoefficient : One minus a Gaussian kernel as a coefficient.
-    HybridSampler : Combines base maps with such coefficients.
+    HybridSampler : Combination of base maps with coefficients of this kind.
 
     Notes
     -----
@@ -57,7 +57,7 @@ class AngularCoefficient(BaseFeatureSampler):
        \operatorname{Var} = \frac1n \frac\theta\pi \left(1 - \frac\theta\pi\right)
 
     The variance also has a closed form for orthogonal directions, but for no other
-    coupling. Angles are measured at the origin, and the angle between a zero row and
+    coupling. Angles are measured at the origin. The angle between a row of zeros and
     any other row is defined as a right angle.
 
     References
@@ -160,7 +160,7 @@ class GaussianCoefficient(BaseFeatureSampler):
     See Also
     --------
     AngularCoefficient : The angle divided by pi as a coefficient.
-    HybridSampler : Combines base maps with such coefficients.
+    HybridSampler : Combination of base maps with coefficients of this kind.
 
     Notes
     -----
