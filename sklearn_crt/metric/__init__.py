@@ -1,4 +1,4 @@
-"""Metrics learned from rows and targets."""
+"""Metrics that are learned from rows and their targets."""
 
 from ._learned import LearnedMetric
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._workers import Workspace
 
-_BLOCK = 512  # rows whose kernels are computed at a time
+_BLOCK = 512  # number of rows for which kernel values are computed at a time
 Order = Any  # 1, 2 or "all"
 
 
@@ -18,13 +18,13 @@ Order = Any  # 1, 2 or "all"
 class ColumnKernels:
     """Kernels of single columns, centred and scaled over landmarks.
 
-    The kernel of a term is ``exp(-r) + exp(-r**2 / 2)`` for the Euclidean distance r
-    between scores, to whose square each code that differs adds 1. It is the sum of a
-    rough and a smooth kernel, so that both kinks and curves can be fitted. For a single
-    categorical column it equals, after centring and scaling, the kernel that is 1 for
-    equal and 0 for different categories. Kernels have mean zero over the landmarks in
-    both arguments, so interactions contain no effects of single columns. Their mean
-    diagonal is 1, so that the weights of columns are comparable.
+    The kernel of a term is ``exp(-r) + exp(-r**2 / 2)``, where r**2 is the squared
+    Euclidean distance between scores plus the number of codes that differ. As the sum
+    of a rough and a smooth kernel, it can fit both kinks and smooth curves. For a
+    single categorical column, centring and scaling turn it into the centred and scaled
+    kernel that is 1 for equal and 0 for different categories. Kernels have mean zero
+    over the landmarks in both arguments, so interactions contain no effects of single
+    columns. Their mean diagonal is 1, which makes the weights of columns comparable.
     """
 
     points: np.ndarray  # (m, n_encoded), the encoded landmarks
@@ -37,7 +37,7 @@ class ColumnKernels:
     def of(
         cls, points: np.ndarray, is_score: np.ndarray, terms: Sequence[tuple[int, ...]]
     ) -> ColumnKernels:
-        """Return the kernels that are centred over the given landmarks."""
+        """Return the kernels, centred and scaled over the given landmarks."""
         means, scales = np.empty((len(terms), len(points))), np.empty(len(terms))
         for q, term in enumerate(terms):
             K = _raw(points[:, term], points[:, term], is_score[list(term)])
@@ -48,7 +48,7 @@ class ColumnKernels:
     def tables(self, Z: np.ndarray, q: int, dtype: Any) -> tuple[np.ndarray, Any]:
         """Return a term's kernel for distinct values, and each row's index among them.
 
-        Numeric columns often have few distinct values, categorical columns always have.
+        This saves time, because many columns have only a few distinct values.
         """
         columns = list(self.terms[q])
         values: np.ndarray
@@ -63,7 +63,7 @@ class ColumnKernels:
         points = self.points[:, columns]
         K = _raw(values.astype(dtype), points.astype(dtype), self.is_score[columns])
         K -= self.means[q].astype(dtype)
-        K -= K.mean(axis=1, keepdims=True)  # the mean of all values cancels
+        K -= K.mean(axis=1, keepdims=True)  # the mean of the means cancels
         K /= dtype(self.scales[q])
         return K, places
 
@@ -78,7 +78,7 @@ class ColumnKernels:
 
 
 def _raw(A: np.ndarray, B: np.ndarray, is_score: np.ndarray) -> np.ndarray:
-    """Return the kernel between encoded rows before it is centred."""
+    """Return the kernel between encoded rows, before centring and scaling."""
     if len(is_score) == 1:
         if not is_score[0]:
             return (A == B.T).astype(A.dtype)
@@ -103,7 +103,7 @@ def row_blocks(n_rows: int) -> Iterator[slice]:
 
 
 class TermSums:
-    """Accumulates the terms of an ANOVA kernel, one after the other."""
+    """Accumulator of the terms of an ANOVA kernel."""
 
     def __init__(self, order: Order, strength: float, first: np.ndarray, spare: Any):
         self.order, self.strength = order, first.dtype.type(strength)
@@ -148,11 +148,12 @@ def combined(
 
 @dataclass(frozen=True, eq=False)
 class AnovaKernel:
-    """Weights of terms, and the order and strength of their interactions.
+    """An ANOVA kernel, defined by weights of terms and by their interactions.
 
-    With the kernels k_j of the terms, weights w_j and the strength c, order 2 is
-    ``e1 + c e2``, with ``e1 = sum_j w_j k_j`` and ``e2 = sum_{i<j} w_i w_j k_i k_j``;
-    order 1 is e1; order "all" is ``(prod_j (1 + c w_j k_j) - 1) / c``.
+    Let k_j be the kernels of the terms, w_j their weights, and c the strength of
+    interactions, and let ``e1 = sum_j w_j k_j`` and ``e2 = sum_{i<j} w_i w_j k_i k_j``.
+    The kernel of order 1 is e1, that of order 2 is ``e1 + c e2``, and that of order
+    "all" is ``(prod_j (1 + c w_j k_j) - 1) / c``.
     """
 
     columns: ColumnKernels
