@@ -48,7 +48,7 @@ class RowAverages(Averages):
     kernel: RowKernel
     sigma_parameter: Sigma
     statistics: Statistics
-    known_choice: Choice | None = None  # for these rows; None if not made yet
+    known_choice: Choice | None = None  # choice for these rows, None if not made yet
 
     @property
     def _is_auto(self) -> bool:

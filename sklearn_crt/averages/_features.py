@@ -51,10 +51,9 @@ from ._jackknife import (
 from ._sampler_sigma import SampledRows, best_multiple_of_sampler
 from ._sums import Averages, FeatureSums, KernelSums
 
-# if the mean inner product exceeds this proportion of the mean squared norm, averages
-# hardly vary
+# averages hardly vary if mean inner product / mean squared norm exceeds this ratio
 _ALIKE = 0.6
-_SHARE_AT_ONE = 0.9  # rows are likely features if this proportion has norms close to 1
+_SHARE_AT_ONE = 0.9  # if this proportion has norms close to 1, rows may be features
 
 
 # ----------------------------------------------------- rows that already are features
@@ -90,9 +89,8 @@ class Norms:
         The criterion is the mean inner product of all pairs of rows divided by the mean
         squared norm. For a non-negative kernel this ratio is at least the inverse of
         the number of rows. A ratio close to 1 means that all inner products are almost
-        equal, either because the rows are raw data far from zero, or because they are
-        features with a very small sigma. Only in the second case are the norms close to
-        1.
+        equal: either the rows are raw data far from zero, or they are features with a
+        very small sigma. Only in the second case are norms close to 1.
         """
         # sums (n_components,)
         if self.squares <= 0:

@@ -23,7 +23,7 @@ from ._sums import FeatureSums, KernelSums
 from ._targets import Targets
 
 N_GROUPS = 16  # number of groups of frequencies in the jackknife
-N_ERRORS = 2.0  # averages are unreliable below this denominator, in standard errors
+N_ERRORS = 2.0  # a denominator below this many standard errors is unreliable
 N_EFFECTIVE = 16  # with fewer effective features, errors are underestimated
 _FEWEST_BLOCKS = 8  # with fewer blocks, jackknife groups may split blocks
 

@@ -41,10 +41,9 @@ _QUERY_ROWS, _KEY_ROWS = 256, 512  # shape of a block of kernel values
 # number of rows of a sparse matrix that are processed at a time
 _SPARSE_ROWS = 2**11
 _DEVICE_ROWS = 2**11, 2**13  # shape of a block on other devices, 128 MiB
-_PAIRS = 2**24  # limit on kernel values of local fits, but at least 16 queries
-# Distances of a query are computed from norms and inner products if its squared norm is
-# at most this. Errors of log weights are then about 1e-12 in float64, and 1e-4 in
-# float32.
+_PAIRS = 2**24  # limit on kernel values in a batch of at least 16 queries
+# Up to this squared norm of a query, distances are computed from norms and products.
+# The error of a log weight is then about 1e-12 in float64, and 1e-4 in float32.
 _LARGEST_NORM = {4: 2.0**10, 8: 2.0**13}
 
 

@@ -27,15 +27,15 @@ from ._targets import ClassCounts, TargetMoments, Targets
 ALPHAS = np.inf, 10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 0.0  # inf: kernel average
 _ROWS = 2**14  # rows whose products are held in memory at a time
 _FLOOR = 1e-7  # smallest penalty, in units of the squared length scale
-# variances are treated as zero if they are below the mean square times this many
-# machine epsilons
+# variances below this many machine epsilons of the mean square are treated as zero
 _ROUNDING = 1e3
 # For each query, the moments of d columns take d^2 / 2 numbers. With more than
 # _MOST_COLUMNS columns, slopes are therefore computed for the leading directions only.
 _MOST_COLUMNS, _N_DIRECTIONS = 40, 24
 # If there are at most _ALL_ROWS training rows, each query uses all of them. Otherwise
 # it uses rows whose kernel values exceed a limit. The limit is lowered, in at most
-# _STEPS steps, until the rows have the proportion _LEAST_SHARE of the sample weights.
+# _STEPS steps, until these rows have at least the share _LEAST_SHARE of the sample
+# weights.
 _ALL_ROWS, _LEAST_SHARE, _STEPS = 1000, 0.03, 7
 # rows whose products are held in memory at a time, and queries processed at a time
 _MOMENT_ROWS, _QUERIES = 2**10, 16
@@ -76,9 +76,8 @@ class LocalLinear(Targets):
     def contribution(self, own: np.ndarray, group: np.ndarray) -> np.ndarray:
         """Return what to subtract from prototypes to leave out one of the rows of each.
 
-        If there are many columns, only the mean of the rows of a prototype contributes
-        to the moments. If one row is left out, the mean of the other rows contributes
-        instead.
+        If there are many columns, only the mean of a prototype's rows contributes to
+        the moments. If one row is left out, the mean of the others is used instead.
         """
         if self.basis is None:
             return own
@@ -91,7 +90,7 @@ class LocalLinear(Targets):
         return group - left
 
     def solved_for(self, kind: type[LocalLinear]) -> LocalLinear:
-        """Convert the moments to a class whose ``solve`` returns other quantities."""
+        """Convert to a subclass whose ``solve`` returns other quantities."""
         return kind(**{each.name: getattr(self, each.name) for each in fields(self)})
 
     def _along_basis(self, x: Array) -> Array:
@@ -316,8 +315,7 @@ class LocalLinear(Targets):
         products = (c @ directions).swapaxes(1, 2)
         # Slopes are set to zero along directions in which the variance is only a
         # rounding error. There are such directions if fewer rows than features have
-        # positive weights, and their arbitrary slopes would decide which penalty is
-        # chosen.
+        # positive weights; their arbitrary slopes would decide on the penalty.
         has_rows = (variances > least[:, None])[:, :, None]
         directions = directions * has_rows.swapaxes(1, 2)
         products *= has_rows

@@ -22,11 +22,10 @@ from ._similarity import Similarity, keeps_all_rows
 # residuals are weighted by a wider kernel, whose sigma is multiplied by this factor.
 _RESIDUAL_SIGMA = 0.5
 # Noise often grows with the prediction, so residuals with similar predictions have
-# larger weights. This is the length scale of these weights, in standard deviations of
-# the predictions.
+# larger weights. Their length scale is in standard deviations of predictions.
 _PREDICTION_LENGTH_SCALE = 0.5
 _ROWS_OF_PRIOR = 2.0  # the mean squared residual counts as this many rows
-_ROWS_OF_FIT = 3.0  # variance of a prediction from n rows is 3 / n of the noise
+_ROWS_OF_FIT = 3.0  # predictions from n rows have 3 / n of the noise variance
 # for distant rows, ratio of the standard deviations of errors and of targets
 _DISTANT_DEVIATIONS = 2.5
 

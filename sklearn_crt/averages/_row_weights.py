@@ -21,7 +21,7 @@ from ._local_targets import LocalLinear, Planes
 from ._prototypes import Prototypes
 
 _BYTES = 2**24  # maximum size of an array of pairwise weights
-CUT = 1e-13  # the smallest weights, with at most this sum, are set to zero
+CUT = 1e-13  # the smallest weights are set to zero if they sum to at most this
 
 
 def all_rows(keys: Keys) -> tuple[Any, np.ndarray, np.ndarray]:

@@ -204,7 +204,7 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
     values = values / weights[:, None]
     mean = share @ values
     spread = share @ (values - mean) ** 2
-    spread = np.where(spread > 0, spread, 1.0)  # constant target
+    spread = np.where(spread > 0, spread, 1.0)  # 1 for a constant target
     candidates = targets.candidates()
 
     def best_of(multiples):
@@ -219,8 +219,7 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
                 total = targets.weight(sums)
                 found = _weighted_means(solved, total, mean)
                 if targets.are_labels:
-                    # by the Cauchy-Schwarz inequality, the number is at most the total
-                    # weight
+                    # by Cauchy-Schwarz, the number is at most the total weight
                     least = np.maximum(total**2 / whole, np.finfo(float).tiny)
                     n_rows = total**2 / np.maximum(squares[0][:, 0], least)
                     n_rows *= rows_per_weight
@@ -235,10 +234,9 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
         plain, fits = (rows[j, errors[j].argmin()] for j in (0, best))
         if not is_significant(plain - fits, weights, copies[: len(weights)]):
             best = 0
-        # In a tie, the largest multiple is chosen, which corresponds to the narrowest
-        # kernel. If all distances between distinct rows are equal, as for a one-hot
-        # encoded category, predictions then depend only on training rows equal to the
-        # query.
+        # In a tie, the largest multiple, and thus the narrowest kernel, is chosen. If
+        # all distinct rows are equally far apart, as for a one-hot encoded category,
+        # predictions then depend only on training rows equal to the query.
         ties = errors[best] <= least[best] * (1 + TIE)
         chosen = np.flatnonzero(ties)[-1]
         error = float(errors[best, chosen] / weights.sum())

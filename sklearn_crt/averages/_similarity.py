@@ -24,13 +24,12 @@ _N_NEIGHBORS = 5
 # distances is the quantile, at the level _USUAL_DISTANCES, of the distances of training
 # rows from their neighbours.
 _LEAST_SCORE, _USUAL_DISTANCES = 0.05, 0.99
-# Distances are limited, because they can be huge in columns that hardly vary among the
-# training rows.
+# Distances are limited, because they can be huge in nearly constant columns.
 _MOST_UNITS = 5.0
 
 
 class ComparedRows(NamedTuple):
-    """The similarity of rows to the training rows, and their distances from these."""
+    """Similarities of rows to the training rows, and distances from them."""
 
     scores: np.ndarray  # (n_rows,), from 0 to 1
     distances: np.ndarray  # (n_rows,), 0 unless the score is low
@@ -59,7 +58,7 @@ class Similarity:
 
     @classmethod
     def of(cls, value: Any) -> Similarity:
-        """Return an object that compares rows with the training rows of a value."""
+        """Return a comparison with the training rows of fitted averages."""
         return computed_once(value, "similarity", lambda: cls._computed(value))
 
     @classmethod

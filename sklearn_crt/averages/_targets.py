@@ -42,8 +42,7 @@ class Targets(ABC):
     def product_type(self, X: Any) -> Any:
         """Return the data type for products of features with sums of targets.
 
-        It is the widest type, because sums would otherwise lose small differences
-        between large targets.
+        The widest type preserves small differences between large targets in sums.
         """
         return float_types(X)[0]
 
@@ -74,8 +73,7 @@ class Targets(ABC):
     def contribution(self, own: np.ndarray, group: np.ndarray) -> np.ndarray:
         """Return what to subtract from prototypes to leave out one of the rows of each.
 
-        ``own`` are the encoded rows, and ``group`` the encoded prototypes of these
-        rows.
+        ``own`` are the encoded rows, and ``group`` their encoded prototypes.
         """
         return own
 

@@ -56,7 +56,7 @@ class ColumnFeatures:
 
     @property
     def has_hats(self) -> bool:
-        """Whether any column has hat functions; columns with two values need none."""
+        """Whether any column has hat functions; two distinct values need none."""
         return any(len(knots) > 2 for knots in self.knots)
 
     def _z(self, X: np.ndarray) -> np.ndarray:

@@ -36,8 +36,7 @@ _FEW = 600  # with fewer rows, each fold learns a kernel and a metric
 _LEAST_ROWS = 40  # with fewer rows, only the ANOVA part is used
 _LEAST_SHARE = 0.05  # lower bound of importances for similarities, times n_columns
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
-# the local linear part, which is the slowest, is used if its weight on the first fold
-# is not smaller
+# minimum weight on the first fold of the local linear part, which is the slowest
 _LEAST_AT_FIRST = 0.1
 # candidates for the power to which blended probabilities are raised
 _POWERS = 0.8, 0.9, 1.0, 1.1, 1.2, 1.35
@@ -392,7 +391,7 @@ class BlendValue(SampleValue):
 def _folds(
     rows: TableRows, targets: TargetRange, n_folds: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return training and test rows of each fold; rows must be in random order."""
+    """Return the training and test rows of each fold, given rows in random order."""
     n_rows = len(rows.y)
     order = np.arange(n_rows)
     if targets.n_classes is not None:

@@ -34,7 +34,7 @@ class Score(NamedTuple):
 
     @classmethod
     def of(cls, source: int, values: np.ndarray, weights: np.ndarray) -> Score:
-        """Return the score of the numbers of a column, some of which may be missing."""
+        """Fit the score to a column of numbers, some of which may be missing."""
         known = ~np.isnan(values)
         values, weights = values[known], weights[known]
         if not len(values):

@@ -36,7 +36,7 @@ class AnovaEffects:
         )
 
     def kernel(self, Z: np.ndarray, subset: tuple[int, ...]) -> np.ndarray:
-        """Return an effect's part of the kernel between encoded rows and landmarks."""
+        """Return an effect's contribution to the kernel of rows and landmarks."""
         kernel, parts = self.learned.kernel, []
         for owner in subset:
             own = [q for q, o in enumerate(self.learned.encoding.owners) if o == owner]
@@ -104,7 +104,7 @@ def _weighted(kernel: AnovaKernel, Z: np.ndarray, chosen) -> np.ndarray:
 
 
 def _own_effect(kernel: AnovaKernel, terms: np.ndarray) -> np.ndarray:
-    """Return the kernel of the terms of one group of columns, (n_terms, n, m)."""
+    """Return the kernel for a single group of columns, given its weighted terms."""
     total = terms.sum(axis=0)
     if kernel.order == 2:
         total += kernel.strength / 2 * (total**2 - np.square(terms).sum(axis=0))

@@ -46,7 +46,7 @@ class ColumnKernels:
         return cls(points, is_score, tuple(terms), means, scales)
 
     def tables(self, Z: np.ndarray, q: int, dtype: Any) -> tuple[np.ndarray, Any]:
-        """Return a term's kernel for distinct values, and each row's index among them.
+        """Return the kernel of a term for distinct values, and their index per row.
 
         This saves time, because many columns have only a few distinct values.
         """
@@ -68,7 +68,7 @@ class ColumnKernels:
         return K, places
 
     def stacked(self, Z: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
-        """Return kernels between rows and landmarks, (n_terms, n, m)."""
+        """Return each term's kernel between rows and landmarks, (n_terms, n, m)."""
         out = np.empty((len(self.terms), len(Z), len(self.points)), dtype)
         for rows in row_blocks(len(Z)):
             for q in range(len(self.terms)):
@@ -113,7 +113,7 @@ class TermSums:
             self.squares[:] = 0
 
     def add(self, term: np.ndarray, places: Any = slice(None)) -> None:
-        """Add a weighted term, given for distinct values and the index of each row."""
+        """Add a weighted term, given for distinct values and their index per row."""
         if self.order == "all":
             self.total *= (1 + self.strength * term)[places]
             return
@@ -177,7 +177,7 @@ class AnovaKernel:
         return out
 
     def between(self, Z: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Return the kernel between any encoded rows, (n, d) and (m, d) -> (n, m)."""
+        """Return the kernel between two sets of encoded rows, (n, m)."""
         own, out = self.columns, np.empty((len(Z), len(Y)))
         sums = TermSums(self.order, self.strength, out, np.empty_like(out))
         for q, weight in enumerate(self.weights):

@@ -100,7 +100,7 @@ def learn_kernel(
 
 
 def _rounds(own: ColumnKernels, rows: EncodedRows, n_rounds: int, step: Step):
-    """Return the best fit with order 2, the shares of terms, and a fitting function.
+    """Return the best fit of order 2, the shares of terms, and a fitting function.
 
     In each round, the weight of a term becomes about proportional to the standard
     deviation of its total effect, the sum of those components of the fitted function
@@ -129,7 +129,7 @@ def _rounds(own: ColumnKernels, rows: EncodedRows, n_rounds: int, step: Step):
 
 
 def _total_effects(terms: np.ndarray, rows: EncodedRows, fit: _Fit) -> np.ndarray:
-    """Return the shares of the terms in a fit with order 2 and strength 1."""
+    """Return each term's share of all effects in a fit of order 2 and strength 1."""
     a = solve_triangular(fit.root, fit.coef, lower=True, trans=1).astype(np.float32)
     n, share = len(rows.Z), rows.weights / rows.weights.sum()
     weights = fit.weights.astype(np.float32)

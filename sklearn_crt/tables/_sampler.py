@@ -68,7 +68,7 @@ class AnovaMap:
     """Immutable feature map for rows that a reader has converted."""
 
     learned: LearnedKernel
-    root: np.ndarray  # (m, m); root @ root.T inverts the kernel matrix of the landmarks
+    root: np.ndarray  # (m, m); root @ root.T inverts the kernel matrix of landmarks
     has_all_rows: bool  # whether each training row is a landmark
 
     def transform(self, V: np.ndarray) -> np.ndarray:
@@ -124,7 +124,7 @@ class SampleValue(FittedValue):
         return replace(self, sample=self.sample + other.sample, known=None)
 
     def frozen(self, step: Step = no_step) -> Self:
-        """Return only the learned result, to which no rows can be added."""
+        """Keep only the learned result, to which no rows can be added."""
         return replace(self, sample=None, known=self.solution, is_frozen=True)
 
     @property
