@@ -45,8 +45,8 @@ from ._row_weights import RowWeightsMixin, kernel_of
 from ._similarity import SimilarityMixin
 from ._sums import Averages
 
-_N_CHECKED = 256  # training rows whose effective number of features is computed
-_FEW_FEATURES = 25  # with fewer features, the relative error exceeds 1 / sqrt(25)
+_N_CHECKED = 256  # number of training rows that are checked for the warning
+_FEW_FEATURES = 25  # with fewer effective features, relative errors exceed 1 / 5
 
 
 def _has_features(model):
@@ -107,7 +107,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
     """
 
     _value: Averages
-    _encoder: Any  # method that returns the ``Targets``, which encode y as a matrix
+    _encoder: Any  # method that returns the encoding of y, a ``Targets`` object
     _parameter_constraints: dict = {
         "kernel": [*KERNEL_CONSTRAINTS, Prototypes],
         "sigma": SIGMA_CONSTRAINTS,
@@ -182,7 +182,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         return FeatureAverages(targets=targets, selects_sigma=selects, **start)
 
     def _check_no_sigma(self):
-        """Raise ValueError if ``sigma`` is set although the rows are features."""
+        """Raise ValueError if ``sigma`` is set, but the rows already are features."""
         if not is_auto(self.sigma):
             raise ValueError(
                 f"sigma={self.sigma!r} has no effect with kernel='linear', because the "
@@ -287,7 +287,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         return ApproximationError(self._squeezed(std), n_effective)
 
     def _squeezed(self, values):
-        """Return one column per average in the shape that users expect."""
+        """Return results with one column per average in the shape that users expect."""
         return values
 
     @staticmethod
@@ -309,13 +309,13 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         return xp.astype(values, X.dtype if X.dtype in known else known[0], copy=False)
 
     def _warn_after_fit(self, batch: Any) -> None:
-        """Warn if few random features dominate the averages of the training rows."""
+        """Warn if a few random features dominate the averages at the training rows."""
         value: Any = self._value
         if not isinstance(value, FeatureAverages) or value.sampler is None:
             self._warn_of_sums()
             return
         if value.selects_sigma:
-            return  # the error of the features is part of the error that was minimised
+            return  # the minimised error includes the error of the features
         step = max(1, batch.X.shape[0] // _N_CHECKED)
         rows = taken(batch.X, np.arange(0, batch.X.shape[0], step))
         few = np.median(value.effective_features(rows))
@@ -330,7 +330,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
             )
 
     def _warn_of_sums(self):
-        """Warn if rows that are used as features are unlikely to be features."""
+        """Warn if the rows are used as features, but are unlikely to be features."""
         value: Any = self._value
         is_sum = isinstance(value, FeatureAverages)
         reason = value.why_no_features() if is_sum else None
@@ -355,7 +355,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
             )
 
     def __sklearn_array_api_convert__(self, converter: Any) -> Self:
-        """Return a copy for another array library; called by scikit-learn."""
+        """Return a copy with arrays of another library; called by scikit-learn."""
         other = super().__sklearn_array_api_convert__(converter)
         if isinstance(value := vars(self).get("_value"), ExactAverages):
             other._value = value.converted(converter)

@@ -29,25 +29,25 @@ from ._jackknife import normalised, probabilities, trust
 from ._row_weights import all_rows, effective_sizes
 from ._targets import OneHot
 
-# Candidate amounts and exponents. Their bounds matter in a learned metric: because it
-# was learned from all labels, leave-one-out probabilities are too optimistic.
+# Candidate amounts and exponents. They are bounded, because in a learned metric, which
+# depends on all labels, leave-one-out probabilities are too optimistic.
 _AMOUNTS = np.geomspace(0.05, 10, 9).tolist()
 _EXPONENTS = np.linspace(0.6, 1.5, 10).tolist()
-_MOST_ROWS, _LEAST_ROWS = 1000, 200  # limits on the number of left-out rows
-_MOST_PRODUCTS = 2**33  # maximum number of kernel values times number of targets
+_MOST_ROWS, _LEAST_ROWS = 1000, 200  # limits on the number of rows left out in turn
+_MOST_PRODUCTS = 2**33  # limit on kernel values times columns of the targets
 
 
 class Smoothing(NamedTuple):
     """Additive smoothing and temperature scaling of class frequencies.
 
-    With the effective number n of training rows behind the frequencies p of K classes,
-    the probabilities are proportional to ((n p + amount / K) / (n + amount))^exponent.
-    The order of the classes stays the same, and no probability is 0 or 1.
+    If the frequencies p of K classes come from effectively n training rows, the
+    probabilities are proportional to ((n p + amount / K) / (n + amount))^exponent. The
+    classes keep their order by probability, and no probability is 0 or 1.
     """
 
-    amount: float = 1.0  # weight to add, divided equally among the classes
+    amount: float = 1.0  # number of rows to add, divided equally among the classes
     exponent: float = 1.0
-    rows_per_weight: float = 1.0  # so that only ratios of sample weights matter
+    rows_per_weight: float = 1.0  # makes results independent of the unit of the weights
 
     @classmethod
     def of(cls, value: RowAverages) -> Smoothing:
@@ -59,13 +59,13 @@ class Smoothing(NamedTuple):
         keys, sigma = value.keys, value.sigma
         X, y, weights = all_rows(keys)
         if not isinstance(value, ExactAverages):
-            # without the rows there are no leave-one-out frequencies
+            # leave-one-out frequencies cannot be computed without the rows
             return cls(rows_per_weight=max(1.0, float(len(y) / weights.sum())))
         n_columns = keys.targets.n_averages + keys.targets.n_products(X.shape[1])
         n_rows = int(_MOST_PRODUCTS // (len(y) * n_columns))
         n_rows = min(max(n_rows, _LEAST_ROWS), _MOST_ROWS)
         few = DistinctSample.of([(X, y, weights)], n_rows)
-        # inverse of a typical weight, not affected by tiny weights
+        # inverse of a typical weight, which tiny weights do not affect
         scale = float(few.weights.sum() / (few.weights @ few.weights))
         parts = [sums.scores for _, sums in keys.sums(few.X, sigma, left_out=True)]
         scores = np.maximum(np.concatenate(parts)[:, : keys.targets.n_averages], 0)
@@ -82,7 +82,7 @@ class Smoothing(NamedTuple):
         return min((cls(a, t, scale) for a in _AMOUNTS for t in _EXPONENTS), key=loss)
 
     def probabilities(self, shares: Array, sizes: np.ndarray) -> Array:
-        """Return probabilities from frequencies and effective numbers of rows."""
+        """Return smoothed probabilities, given frequencies and their sample sizes."""
         # (n_rows, n_classes), (n_rows,) -> (n_rows, n_classes)
         xp, n_classes = namespace_of(shares), shares.shape[1]
         if n_classes == 1:
@@ -247,8 +247,8 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     def _decode(self, value, X, function, instead):
         """Apply a function to the class scores of all rows, block by block.
 
-        It is called as ``function(scores, prior, weight)``, where ``weight`` is the
-        weight of the scores relative to the prior; None stands for 1.
+        The call is ``function(scores, prior, weight)``, where ``weight`` is the weight
+        of the scores in an average with the class prior, and None stands for 1.
         """
         blocks, n_unreliable = [], 0
         for _, (scores, _, error) in self._blocks_of_sums(value, X):
@@ -315,7 +315,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         return self._cast(self._probabilities(value, X, probabilities, instead), X)
 
     def _probabilities(self, value, X, function, instead):
-        """Return smoothed probabilities; with features, values of ``function``."""
+        """Return smoothed probabilities or, for features, results of ``function``."""
         if not isinstance(value, RowAverages):
             return self._decode(value, X, function, instead)
         shares = self._decode(value, X, probabilities, instead)

@@ -29,15 +29,15 @@ from ._sigma import N_KEYS, N_KEYS_OF_FITS, best_multiple, number_of_distinct_ro
 from ._sums import Averages, KernelSums
 from ._targets import Targets
 
-_SEED = 0, 0, 0, 0  # for the sample of rows that sigma="median" uses
+_SEED = 0, 0, 0, 0  # seed of the sample of rows for sigma="median"
 
 
 class Choice(NamedTuple):
     """Choices based on all rows so far: ``sigma``, the targets and the prototypes."""
 
     sigma: float | np.ndarray
-    targets: Targets  # with the chosen penalty of local linear fits
-    points: Any = None  # the prototypes, None if the rows themselves are used
+    targets: Targets  # for local linear fits, with the chosen penalty
+    points: Any = None  # the prototypes; None if all rows are used
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -48,14 +48,14 @@ class RowAverages(Averages):
     kernel: RowKernel
     sigma_parameter: Sigma
     statistics: Statistics
-    known_choice: Choice | None = None  # for exactly these rows, None if not yet made
+    known_choice: Choice | None = None  # choice for these rows, None if not made yet
 
     @property
     def _is_auto(self) -> bool:
         return is_auto(self.sigma_parameter)
 
     def _read(self, *tables: tuple[Any, Any]) -> Statistics:
-        """Return the statistics of the rows so far and of additional weighted rows."""
+        """Return statistics that include additional weighted rows."""
         sigma, statistics = self.sigma_parameter, self.statistics
         median = isinstance(sigma, str) and sigma == "median"
         for X, weights in tables:
@@ -63,12 +63,12 @@ class RowAverages(Averages):
         return statistics
 
     def _first_sigma(self) -> float | np.ndarray:
-        """Return ``sigma``; with ``"auto"``, the value whose multiples are compared."""
+        """Return ``sigma``, or the value whose multiples are tried for ``"auto"``."""
         parameter = "scale" if self._is_auto else self.sigma_parameter
         return resolve_sigma(parameter, self.statistics)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
-        """Return the averages with ``sigma`` chosen; later rows may still change it."""
+        """Return the averages after choosing ``sigma``, which later rows may change."""
         value = self.plus(batch, step)
         value = replace(value, known_choice=value.choice)
         value.keys.stored(batch.X, value.sigma)
@@ -88,7 +88,7 @@ class RowAverages(Averages):
 
     @property
     def choice(self) -> Choice:
-        """The choices based on the rows so far, computed when first needed."""
+        """The choices based on all rows so far, which are made when first needed."""
         return self.known_choice or computed_once(self, "computed", self._choose)
 
     @abstractmethod
@@ -127,7 +127,7 @@ class RowAverages(Averages):
         return self.unfitted
 
     def check_mergeable(self, other: Any) -> None:
-        """Raise ValueError if another value has a different kernel or ``sigma``."""
+        """Raise ValueError if the other averages have another kernel or ``sigma``."""
         pairs = {
             "kernel": (self.unfitted, other.unfitted),
             "sigma": (self.sigma_parameter, other.sigma_parameter),
@@ -147,7 +147,7 @@ class RowAverages(Averages):
 
 
 def exact_averages(kernel: Any, sigma: Sigma, targets: Targets) -> ExactAverages:
-    """Return the value of an estimator to which no rows have been added yet."""
+    """Return the initial value of an estimator, without any rows."""
     kernel = row_kernel(kernel)
     return ExactAverages(
         targets=targets,
@@ -178,7 +178,7 @@ class ExactAverages(RowAverages):
             dropped=dropped,
             known_choice=None,
         ).having_seen(batch, self.seen)
-        if not self._is_auto:  # raises if the given sigma does not fit the rows
+        if not self._is_auto:  # raises ValueError if sigma has the wrong shape
             sigma = resolve_sigma(self.sigma_parameter, value.statistics)
             value._keys().frame(batch.X, sigma)[0].check(batch.X)
         return value
@@ -224,7 +224,7 @@ class ExactAverages(RowAverages):
         return Choice(first * best.multiple, best.targets)
 
     def converted(self, converter: Callable[[Any], Any]) -> ExactAverages:
-        """Return the averages with rows in another array library or on a device."""
+        """Return a copy whose rows belong to another array library or device."""
         parts = tuple(
             tuple(a if sparse.issparse(a) else converter(a) for a in rows)
             for rows in self.parts

@@ -1,8 +1,8 @@
 r"""Kernel averages computed from features.
 
 The training rows are summarised by one small matrix, the sums of features times
-targets. The features of third-party transformers need not be exchangeable, so that the
-standard error of a denominator :math:`S = \sum_m F_m Z_m` is estimated by
+targets. The features of third-party transformers need not be exchangeable. For them,
+the standard error of a denominator :math:`S = \sum_m F_m Z_m` is estimated by
 
 .. math:: s = \frac{1}{\sqrt D} \sum_m |F_m Z_m| + \sqrt\epsilon\, |F| \sqrt{W Q}
 
@@ -51,15 +51,15 @@ from ._jackknife import (
 from ._sampler_sigma import SampledRows, best_multiple_of_sampler
 from ._sums import Averages, FeatureSums, KernelSums
 
-# ratio of mean inner product to mean squared norm above which averages hardly vary
+# averages hardly vary if mean inner product / mean squared norm exceeds this ratio
 _ALIKE = 0.6
-_SHARE_AT_ONE = 0.9  # proportion of norms close to 1 that indicates features
+_SHARE_AT_ONE = 0.9  # if this proportion has norms close to 1, rows may be features
 
 
 # ----------------------------------------------------- rows that already are features
 @dataclass(frozen=True)
 class Norms:
-    """Weighted sums of squared norms of features; ``a + b`` merges two sets of rows."""
+    """Weighted sums of squared norms of rows; ``a + b`` combines two sets of rows."""
 
     n_rows: int = 0
     weight: float = 0.0
@@ -87,10 +87,10 @@ class Norms:
         """Return why the rows are unlikely to be features of a kernel, or None.
 
         The criterion is the mean inner product of all pairs of rows divided by the mean
-        squared norm. For a non-negative kernel it is at least the inverse of the number
-        of rows. If it is close to 1, all pairs have almost the same inner product,
-        either because raw rows are far from zero, or because features have a very small
-        sigma. The norms are close to 1 only in the second case.
+        squared norm. For a non-negative kernel this ratio is at least the inverse of
+        the number of rows. A ratio close to 1 means that all inner products are almost
+        equal: either the rows are raw data far from zero, or they are features with a
+        very small sigma. Only in the second case are norms close to 1.
         """
         # sums (n_components,)
         if self.squares <= 0:
@@ -104,7 +104,7 @@ class Norms:
 
 
 def error_of_signs(features: Array, sums: np.ndarray, norms: Norms) -> Array:
-    """Return the error of denominators for features of third-party transformers."""
+    """Return standard errors of denominators for third-party features."""
     xp = namespace_of(features)
     sizes = asarray_like(np.abs(sums), features)
     signs = xp.abs(features) @ sizes / math.sqrt(sums.size)
@@ -116,9 +116,9 @@ def error_of_signs(features: Array, sums: np.ndarray, norms: Norms) -> Array:
 # ---------------------------------------------------------------- the fitted value
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FeatureAverages(MapSums, Averages):
-    """Fitted sums of features times targets, and the map that computes features."""
+    """Fitted sums of features times targets, and the map that computes the features."""
 
-    # whether sigma is selected by the leave-one-out error when the map is fixed
+    # whether sigma is selected by leave-one-out error before the map is fixed
     selects_sigma: bool = False
     sums: FeatureSums = field(default_factory=FeatureSums)
     norms: Norms = field(default_factory=Norms)
@@ -134,7 +134,7 @@ class FeatureAverages(MapSums, Averages):
         return value._with_sums_of(self.kept, step)
 
     def with_best_sigma(self, sampler: Any, rows: SampledRows) -> FeatureAverages:
-        """Return the value with the ``sigma`` whose leave-one-out error is lowest."""
+        """Return a copy with the ``sigma`` that has the lowest leave-one-out error."""
         multiple = best_multiple_of_sampler(sampler, rows, self.targets)
         sampler = sampler.with_sigma(sampler.sigma_ * multiple)
         return replace(self, sampler=sampler, selects_sigma=False)
@@ -165,7 +165,7 @@ class FeatureAverages(MapSums, Averages):
         )
 
     def _features(self, X, key, workspace):
-        """Yield chunks of rows and their features, computed by this value's map."""
+        """Yield chunks of rows and their features."""
         self.check_columns(X)
         if isinstance(self.source, FeatureMap):
             self.source.frame.check(X)
@@ -175,14 +175,14 @@ class FeatureAverages(MapSums, Averages):
     def blocks_of_sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
         """Yield slices of the queries and their kernel sums.
 
-        Standard errors are included if features of opposite signs may cancel.
+        Standard errors are included if terms of opposite sign may cancel.
         """
         if self is not self.total:
             yield from self.total.blocks_of_sums(X)
             return
         total = self.sums
         weights, groups = self.targets.weight(total.sums), None
-        with np.errstate(over="ignore"):  # an infinite size selects a wider dtype
+        with np.errstate(over="ignore"):  # overflow to infinity selects a wider dtype
             size = asarray_like(np.abs(total.sums).max(), like_table(X))
         dtype = type_for_weights(size, self.targets.product_type(X))
         sums = total.to(X, dtype)
@@ -220,9 +220,9 @@ class FeatureAverages(MapSums, Averages):
             yield approximation_error(weights, sums, groups, self.targets)
 
     def effective_features(self, X: Rows) -> np.ndarray:
-        """Return the effective number of features in the averages of queries.
+        """Return the effective number of features behind the average at each query.
 
-        It is infinite if the features are not repeated estimates of a kernel.
+        The number is infinite if the features are not repeated estimates of a kernel.
         """
         # -> (n_rows,)
         if self is not self.total:

@@ -1,13 +1,14 @@
-r"""Standard errors of kernel averages from random features, and their use.
+r"""Standard errors of kernel averages computed from random features.
 
 A kernel average is a ratio with the denominator :math:`S = \sum_m F_m Z_m`, where
 :math:`F_m` are the features of a query and :math:`Z_m` their sums over the training
 rows. Its standard error is estimated from the contributions of groups of features to S
 by the grouped jackknife (B. Efron, R. Tibshirani, "An Introduction to the Bootstrap",
-1993, chapter 11), with the formula in the docstring of NadarayaWatsonClassifier. The
-error of an average :math:`P_c` follows from the residuals :math:`\sum_{m \in g} F_m
-(Z_{mc} - P_c Z_m)` of the groups g. If the coupling has at least eight blocks, groups
-consist of whole blocks, because the frequencies of a block are not independent.
+1993, chapter 11), using the formula in the docstring of NadarayaWatsonClassifier. The
+error of an average :math:`P_c` is estimated in the same way from the residuals
+:math:`\sum_{m \in g} F_m (Z_{mc} - P_c Z_m)` of the groups g. If the coupling has at
+least eight blocks, each group consists of whole blocks, because frequencies within a
+block are dependent.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from ..maps import FeatureMap, FrequencyMap
 from ._sums import FeatureSums, KernelSums
 from ._targets import Targets
 
-N_GROUPS = 16  # groups of frequencies of the jackknife
+N_GROUPS = 16  # number of groups of frequencies in the jackknife
 N_ERRORS = 2.0  # a denominator below this many standard errors is unreliable
-N_EFFECTIVE = 16  # effective number of features below which errors are underestimated
-_FEWEST_BLOCKS = 8  # with fewer blocks, jackknife groups are not made of whole blocks
+N_EFFECTIVE = 16  # with fewer effective features, errors are underestimated
+_FEWEST_BLOCKS = 8  # with fewer blocks, jackknife groups may split blocks
 
 
 def group_columns(index: np.ndarray | None, n_components: int) -> np.ndarray:
@@ -43,9 +44,9 @@ def group_shares(index: np.ndarray | None, n_components: int) -> np.ndarray:
 def jackknife_variance(
     parts: Array, expected: Array, n_groups: int, axis: int
 ) -> Array:
-    """Return the squared standard error of a sum from the contributions of groups.
+    """Return the squared standard error of a sum, given each group's contribution.
 
-    It is infinite if there is only one group.
+    The error is infinite if there is only one group.
     """
     gaps = parts - expected
     squares = namespace_of(gaps).sum(gaps * gaps, axis=axis)
@@ -53,7 +54,7 @@ def jackknife_variance(
 
 
 def split_sums(sums: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Distribute the sums of features over one column per group, padded with zeros."""
+    """Return one column per group, with its sums and zeros for other groups."""
     # sums, groups (n_components,) -> (n_components, 16)
     parts = np.zeros((sums.size, N_GROUPS), dtype=sums.dtype)
     parts[np.arange(sums.size), groups] = sums
@@ -61,7 +62,7 @@ def split_sums(sums: np.ndarray, groups: np.ndarray) -> np.ndarray:
 
 
 def standard_error(parts: Array, shares: np.ndarray) -> Array:
-    """Return standard errors of denominators from group contributions, (n_rows, 16)."""
+    """Return standard errors of denominators, given ``parts`` of shape (n_rows, 16)."""
     xp, n_groups = namespace_of(parts), int(np.count_nonzero(shares))
     if n_groups < 2:
         return constant((parts.shape[0],), np.inf, parts)
@@ -115,7 +116,7 @@ def effective_number(terms: np.ndarray) -> np.ndarray:
 
 
 def group_blocks(feature_map: FeatureMap) -> list[np.ndarray]:
-    """Return the features of each group: whole blocks if there are enough of them."""
+    """Return the features in each group, which consists of whole blocks if possible."""
     index = feature_map.frequency_index()
     groups = group_columns(index, feature_map.n_components)
     if index is not None and isinstance(feature_map, FrequencyMap):
@@ -147,7 +148,7 @@ def where_cancels(cancels: Array, error: Array) -> Array:
 
 
 def find_cancelling(mantissa: Array | None, signed: bool) -> Array | None:
-    """Return a mask of the rows in whose sums terms may cancel, or None."""
+    """Return a mask of rows for which terms may cancel, or None if there are none."""
     if mantissa is None:
         return None
     xp = namespace_of(mantissa)
@@ -158,7 +159,7 @@ def find_cancelling(mantissa: Array | None, signed: bool) -> Array | None:
 
 
 def trust(denominators: Array, errors: Array) -> Array:
-    """Return the weight of each kernel average, less than 1 if it is unreliable."""
+    """Return the weight of each kernel average, below 1 for unreliable averages."""
     xp, least = namespace_of(denominators), N_ERRORS * errors
     nothing = xp.zeros_like(least)
     sure = xp.where((least == 0) & (denominators > 0), nothing + 1, nothing)
@@ -182,13 +183,13 @@ def normalised(scores, prior, weight):
     first = xp.argmax(scores, axis=1)
     lead = xp.max(shares, axis=1, keepdims=True) - shares
     behind = at_least(prior - xp.take(prior, first)[:, None], 0.0)
-    # the lower bound turns 0 / 0 into 0
+    # the lower bound of the divisor turns 0 / 0 into 0
     least = behind / at_least(lead + behind, 1e-30)
     least = xp.max(least, axis=1, keepdims=True)
-    weight = at_least(weight, least + 1e-3 * (1 - least))  # avoids ties
+    weight = at_least(weight, least + 1e-3 * (1 - least))  # so that no tie remains
     return weight * shares + (1 - weight) * prior
 
 
 def probabilities(scores, prior, weight):
-    """Return normalised scores in which 0 replaces negative scores."""
+    """Return normalised scores after replacing negative scores by 0."""
     return normalised(at_least(scores, 0.0), prior, weight)

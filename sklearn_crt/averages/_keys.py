@@ -36,14 +36,14 @@ from ._local_targets import LocalLinear
 from ._sums import KernelSums, log_kernel
 from ._targets import Targets
 
-Part = tuple[Any, ...]  # rows, targets, weights, and for prototypes their moments
-_QUERY_ROWS, _KEY_ROWS = 256, 512  # size of a block of kernel values
+Part = tuple[Any, ...]  # rows, targets, weights and, for prototypes, second moments
+_QUERY_ROWS, _KEY_ROWS = 256, 512  # shape of a block of kernel values
 # number of rows of a sparse matrix that are processed at a time
 _SPARSE_ROWS = 2**11
-_DEVICE_ROWS = 2**11, 2**13  # size of a block on other devices: 128 MiB
-_PAIRS = 2**24  # maximum number of kernel values of local fits; at least 16 queries
-# Largest squared norm of a query whose distances are computed from norms and products:
-# the error of a log weight is about 1e-12 in float64, and 1e-4 in float32.
+_DEVICE_ROWS = 2**11, 2**13  # shape of a block on other devices, 128 MiB
+_PAIRS = 2**24  # limit on kernel values in a batch of at least 16 queries
+# Up to this squared norm of a query, distances are computed from norms and products.
+# The error of a log weight is then about 1e-12 in float64, and 1e-4 in float32.
 _LARGEST_NORM = {4: 2.0**10, 8: 2.0**13}
 
 
@@ -54,11 +54,11 @@ class StoredRows(NamedTuple):
     """
 
     frame: Frame
-    kind: Any  # type that rows are converted to, or None
+    kind: Any  # type to which rows are converted, or None
     rows: Inputs  # multiplied by sigma
-    weights: Any  # (n_rows,), None if all of them are 1
-    columns: tuple[Array, ...]  # what ``Targets.prepared`` returns
-    # (x, -|x|^2 / 2, 1) for each row x, None unless one matrix product suffices
+    weights: Any  # (n_rows,); None if all weights are 1
+    columns: tuple[Array, ...]  # the result of ``Targets.prepared``
+    # (x, -|x|^2 / 2, 1) for each row x; None unless one matrix product suffices
     stacked: np.ndarray | None
 
     def queries(self, X: Rows) -> Inputs:
@@ -89,7 +89,7 @@ class Keys:
     )
 
     def with_targets(self, targets: Targets) -> Keys:
-        """Return a copy with targets of the same encoding, which shares stored rows."""
+        """Return a copy with similarly encoded targets, sharing the stored rows."""
         other = replace(self, targets=targets)
         vars(other)["_stored"] = self._stored
         return other
@@ -120,10 +120,10 @@ class Keys:
     def _gaussian_sums(
         self, stored: StoredRows, queries: Inputs, workspace: Workspace
     ) -> LogSum:
-        """Return the sums over all rows, which are rescaled only if they underflow."""
+        """Return the sums over all rows; only sums that underflow are rescaled."""
         n_queries, n_rows = queries.shape[0], stored.rows.shape[0]
         dtype, targets, values = queries.dtype, self.targets, cast(Any, 0.0)
-        # weights of distant queries are set to zero here, and recomputed below
+        # the weights of distant queries are set to zero here and recomputed below
         is_near = queries.sq_norms <= _LARGEST_NORM[dtype.itemsize]
         row_term = np.where(is_near, _norm_term(queries), -np.inf)
         left = with_terms(queries.matrix * dtype.type(fast_exponential()[1]), row_term)
@@ -140,7 +140,7 @@ class Keys:
         if isinstance(targets, LocalLinear):
             values = targets.moments(memory, stored.weights, *stored.columns)
         limits, log_scale = np.finfo(dtype), np.zeros((n_queries, 1), dtype)
-        # if a sum exceeds this limit, terms that underflow are below its rounding error
+        # in sums above this limit, terms that underflow are below the rounding error
         total = n_rows if stored.weights is None else stored.weights.sum()
         is_lost = targets.weight(values) < total * float(limits.tiny / limits.eps)
         if is_lost.any():
@@ -156,7 +156,7 @@ class Keys:
         workspace: Workspace | None,
         left_out: bool = False,
     ) -> LogSum:
-        """Return the sums over all rows, divided by each query's largest weight."""
+        """Return the sums over all rows, scaled by the largest weight of each query."""
         if isinstance(self.targets, LocalLinear):
             logs = self.log_kernel(queries, stored.rows, left_out=left_out)
             weights, log_scale = weights_from_logs(logs, overwrite=True, normal=True)
@@ -187,7 +187,7 @@ class Keys:
         return logs
 
     def stored(self, X: Rows, sigma: float | np.ndarray) -> StoredRows:
-        """Return the training rows as stored for queries like X and this sigma."""
+        """Return the training rows, prepared for queries like X and for this sigma."""
         name = place_of(X), sparse.issparse(X), *np.ravel(sigma).tolist()
         if name not in self._stored:
             self._stored[name] = self._store(X, sigma)
@@ -213,9 +213,9 @@ class Keys:
         return StoredRows(frame, kind, rows, weights, columns, stacked)
 
     def frame(self, X: Any, sigma: Any) -> tuple[Frame, Any]:
-        """Return the scaling of the rows, and the type that they are converted to.
+        """Return the frame of the rows, and the type to which they are converted.
 
-        It is a sparse type, ``numpy.ndarray``, or None if rows are not converted.
+        The type is a sparse type, ``numpy.ndarray``, or None if rows are not converted.
         """
         sides = [X, *(rows for rows, *_ in self.parts)]
         kinds = [type(rows) for rows in sides if sparse.issparse(rows)]
@@ -225,9 +225,9 @@ class Keys:
         if kinds and not self.targets.n_products(X.shape[1]):
             return Frame(sigma), kinds[0]  # centring would make sparse rows dense
         # Centring does not change distances, and reduces their error in float32, which
-        # grows with the norms. Without it, the moments of local linear fits would
-        # suffer from cancellation if rows are far from zero; these fits use few
-        # columns, so dense rows take little memory.
+        # grows with the norms. Without centring, the moments of local linear fits would
+        # suffer from cancellation if rows are far from zero. Sparse rows can be made
+        # dense for these fits, which use few columns.
         return Frame(sigma, self.origin).to(X), np.ndarray if kinds else None
 
 

@@ -92,7 +92,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
     }
 
     def _encoder(self):
-        plain = super()._encoder()  # the encoder of the Nadaraya-Watson class
+        plain = super()._encoder()  # the encoding that the Nadaraya-Watson class uses
         if is_auto(self.alpha):
             return LocalLinear(plain, self.remainder)
         alphas = np.atleast_1d(np.asarray(self.alpha, dtype=np.float64))
@@ -101,7 +101,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
                 f"alpha={self.alpha!r} must be 'auto', a number >= 0, or a list of "
                 "such numbers."
             )
-        # from the largest to the smallest, because the largest is preferred
+        # in descending order, because the largest penalty is preferred in a tie
         ordered = tuple(np.sort(alphas)[::-1].tolist())
         return LocalLinear(plain, self.remainder, ordered)
 

@@ -1,4 +1,4 @@
-"""Moments of targets and rows, for the linear fits of local linear regression."""
+"""Moments of targets and rows, from which local linear fits are computed."""
 
 from __future__ import annotations
 
@@ -24,39 +24,39 @@ from .._compat import cached_property
 from ..rows import Inputs
 from ._targets import ClassCounts, TargetMoments, Targets
 
-ALPHAS = np.inf, 10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 0.0  # infinity: kernel average
+ALPHAS = np.inf, 10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 0.0  # inf: kernel average
 _ROWS = 2**14  # rows whose products are held in memory at a time
 _FLOOR = 1e-7  # smallest penalty, in units of the squared length scale
-# variances below this many rounding errors of the mean square are treated as zero
+# variances below this many machine epsilons of the mean square are treated as zero
 _ROUNDING = 1e3
-# Moments of d columns take d^2 / 2 numbers per query. With more than _MOST_COLUMNS
-# columns, slopes are therefore computed for the leading directions only.
+# For each query, the moments of d columns take d^2 / 2 numbers. With more than
+# _MOST_COLUMNS columns, slopes are therefore computed for the leading directions only.
 _MOST_COLUMNS, _N_DIRECTIONS = 40, 24
-# All training rows are used if there are at most _ALL_ROWS. Otherwise, the rows kept
-# for a query account for at least _LEAST_SHARE of the sample weights: if necessary, the
-# threshold for kernel values is lowered in up to _STEPS steps.
+# If there are at most _ALL_ROWS training rows, each query uses all of them. Otherwise
+# it uses rows whose kernel values exceed a limit. The limit is lowered, in at most
+# _STEPS steps, until these rows have at least the share _LEAST_SHARE of the sample
+# weights.
 _ALL_ROWS, _LEAST_SHARE, _STEPS = 1000, 0.03, 7
-# number of rows whose products are in memory at a time, and number of queries whose
-# kernel values are converted at a time
+# rows whose products are held in memory at a time, and queries processed at a time
 _MOMENT_ROWS, _QUERIES = 2**10, 16
 
 
 @dataclass(frozen=True)
 class LocalLinear(Targets):
-    """Moments of rows and targets, from which a linear fit at each query is computed.
+    """Moments of rows and targets, which determine a linear fit at each query.
 
-    The notation is that of ``LocalLinearRegressor``. All computations are in float64,
-    because differences of moments suffer from cancellation.
+    The notation is explained in ``LocalLinearRegressor``. All computations are in
+    float64, because differences of moments suffer from cancellation.
 
     If there are more than 40 columns, the linear functions vary only along the leading
     principal directions of the rows, the ``basis``. The kernel uses all columns.
     """
 
     plain: Targets
-    remainder: float  # largest proportion of kernel weight that may be left out
-    # penalties to choose from, (n_alphas,); infinity is the kernel average
+    remainder: float  # maximum proportion of the kernel weight to leave out
+    # candidate penalties, (n_alphas,); infinity stands for the kernel average
     alphas: tuple[float, ...] = ALPHAS
-    # (d, n_directions), None if there is a slope for each column
+    # (d, n_directions); None if there is a slope for each column
     basis: np.ndarray | None = field(default=None, compare=False, repr=False)
 
     def is_wide(self, n_features: int) -> bool:
@@ -76,8 +76,8 @@ class LocalLinear(Targets):
     def contribution(self, own: np.ndarray, group: np.ndarray) -> np.ndarray:
         """Return what to subtract from prototypes to leave out one of the rows of each.
 
-        If there are many columns, the moments of a prototype are those of its mean
-        alone. If one row is left out, they are those of the mean of its other rows.
+        If there are many columns, only the mean of a prototype's rows contributes to
+        the moments. If one row is left out, the mean of the others is used instead.
         """
         if self.basis is None:
             return own
@@ -90,7 +90,7 @@ class LocalLinear(Targets):
         return group - left
 
     def solved_for(self, kind: type[LocalLinear]) -> LocalLinear:
-        """Return a copy of another class, whose ``solve`` returns other quantities."""
+        """Convert to a subclass whose ``solve`` returns other quantities."""
         return kind(**{each.name: getattr(self, each.name) for each in fields(self)})
 
     def _along_basis(self, x: Array) -> Array:
@@ -100,7 +100,7 @@ class LocalLinear(Targets):
     def encode(
         self, y: Array, weights: Array, dtype: Any = None, *of_rows: Any
     ) -> Array:
-        """Return weighted targets and rows, and products of both with the rows."""
+        """Return the weighted targets, rows, and products of both with the rows."""
         # (n, k), (n, d), (n, d (d + 1) / 2 + n_averages d)
         columns, *whole = self.prepared(y, weights, dtype, *of_rows)
         (whole,) = whole or [self._with_products(columns)]
@@ -109,10 +109,10 @@ class LocalLinear(Targets):
     def prepared(
         self, y: Array, weights: Array, dtype: Any, *of_rows: Any
     ) -> tuple[Array, ...]:
-        """Return unweighted targets and rows and, for prototypes, their products.
+        """Return targets and rows without weights and, for prototypes, their products.
 
-        The central second moments of the rows of prototypes are added to the products.
-        For training rows, products are not stored, because they need too much memory.
+        For prototypes, the products include the central second moments of their rows.
+        The products of training rows are not stored, because they need too much memory.
         """
         # (n, k + d), and (n, k + d + n_products) for prototypes
         rows, *spread = of_rows
@@ -131,14 +131,14 @@ class LocalLinear(Targets):
         return namespace_of(columns).concat([columns.T, products.T], axis=0).T
 
     def kept(self, kernel: Array, weights: Array | None) -> Array:
-        """Return which rows are kept, given kernel values and sample weights.
+        """Return which training rows are used, given kernel values and sample weights.
 
         The other rows account for at most a fraction ``remainder`` of the kernel weight
-        of a query, because each of their kernel values is at most this proportion of
-        the weighted mean. The limit is lowered for queries that would keep few rows:
-        outside the range of the training rows, the nearest row can have nearly all the
-        weight, although its neighbours determine the slope. A row of weight 2 has the
-        same effect as a repeated row.
+        of a query, because each of their kernel values is at most this fraction of the
+        weighted mean. The limit is lowered for queries that would use only a few rows.
+        Otherwise the slope could not be determined outside the range of the training
+        rows, where the nearest row may have nearly all the weight. A row of weight 2
+        has the same effect as a repeated row.
         """
         # kernel (n_queries, n_rows), weights (n_rows,) -> (n_queries, n_rows)
         xp, remainder = namespace_of(kernel), self.remainder
@@ -149,7 +149,7 @@ class LocalLinear(Targets):
         shares = equal / xp.sum(equal)
         limits = remainder * to_host(kernel @ shares)
         kept = some = kernel > asarray_like(limits[:, None], kernel)
-        few = np.arange(len(limits))  # queries that keep few rows so far
+        few = np.arange(len(limits))  # queries that use too few rows so far
         for _ in range(_STEPS):
             found = [
                 to_host(xp.astype(part(some, rows), shares.dtype) @ shares)
@@ -168,7 +168,7 @@ class LocalLinear(Targets):
     def moments(
         self, kernel: Array, weights: Array | None, columns: Array, *whole: Array
     ) -> Array:
-        """Return the sums of the encoded rows that are kept, for each query.
+        """Return the sums of the encoded rows that are used, for each query.
 
         The kernel values are overwritten.
         """
@@ -193,14 +193,14 @@ class LocalLinear(Targets):
     def _moments_of_kept(
         self, weights: np.ndarray, kept: np.ndarray, columns: np.ndarray
     ) -> np.ndarray:
-        """Return the moments, gathering the kept rows of one query at a time."""
+        """Return the moments; for each query, the rows that it uses are gathered."""
         # weights, kept (n_queries, n_rows), columns (n_rows, k + d)
         n_plain, (n_queries, width) = self._n_plain, (len(kept), columns.shape[1])
         sums = np.zeros((n_queries, width))
         products = np.zeros((n_queries, width, width))
         for j, own in enumerate(weights):
             index = np.flatnonzero(kept[j])
-            # gathering most of the rows takes longer than multiplying all of them
+            # gathering most rows would take longer than multiplying all rows
             if are_most := 2 * index.size > own.size:
                 own = own * kept[j]
             for start in range(0, own.size if are_most else index.size, _MOMENT_ROWS):
@@ -215,7 +215,7 @@ class LocalLinear(Targets):
         return np.hstack([sums, squares, mixed])
 
     def n_products(self, n_features: int) -> int:
-        """Return the number of products of rows with themselves and with targets."""
+        """Return the number of products of columns with each other and with targets."""
         return n_features * (n_features + 1) // 2 + self.n_averages * n_features
 
     def spread_of(
@@ -228,8 +228,8 @@ class LocalLinear(Targets):
         # share and labels (n,) -> (n_groups, n_products)
         rows, y = points.centers.points, points.y
         if self.is_wide(rows.shape[1]):
-            # the moments would take d^2 / 2 numbers per prototype; linear functions can
-            # be fitted to the means of the groups without them
+            # the moments would take d^2 / 2 numbers per prototype; without them, linear
+            # functions are fitted to the means of the groups
             return csr_array((labels.max() + 1, points.spread.shape[1]))
         x = np.asarray(rows.toarray() if issparse(rows) else rows, np.float64)
         t = self.plain.encode(y, np.ones(len(y)), np.float64)[:, : self.n_averages]
@@ -244,7 +244,7 @@ class LocalLinear(Targets):
     def scaled(self, spread: csr_array, sigma: float | np.ndarray) -> np.ndarray:
         """Return the central second moments for rows that are multiplied by sigma."""
         d = _n_features(spread.shape[1], self.n_averages, 0)
-        if self.is_wide(d):  # no moments are stored, see ``spread_of``
+        if self.is_wide(d):  # ``spread_of`` stores no moments
             return np.zeros((spread.shape[0], 1))
         x = np.broadcast_to(np.asarray(sigma, np.float64), (1, d))
         return spread.toarray() * _products(x, np.ones((1, self.n_averages)))
@@ -313,9 +313,9 @@ class LocalLinear(Targets):
         variances, directions = np.linalg.eigh(G)
         least = _ROUNDING * np.finfo(np.float64).eps * np.where(size > 0, size, 1)
         products = (c @ directions).swapaxes(1, 2)
-        # Slopes along directions whose variance is a rounding error are set to zero.
-        # Such directions exist if fewer rows than features have positive weights, and
-        # their slopes would otherwise determine which penalty is chosen.
+        # Slopes are set to zero along directions in which the variance is only a
+        # rounding error. There are such directions if fewer rows than features have
+        # positive weights; their arbitrary slopes would decide on the penalty.
         has_rows = (variances > least[:, None])[:, :, None]
         directions = directions * has_rows.swapaxes(1, 2)
         products *= has_rows
@@ -324,7 +324,7 @@ class LocalLinear(Targets):
 
 
 class Fits(NamedTuple):
-    """Linear fits at queries, in the principal directions of the weighted rows."""
+    """Linear fits at queries, in terms of the principal directions of weighted rows."""
 
     means: np.ndarray  # (n_queries, n_averages)
     centers: np.ndarray  # (n_queries, d)
@@ -350,7 +350,7 @@ class Fits(NamedTuple):
 
 @dataclass(frozen=True)
 class Slopes(LocalLinear):
-    """The moments of local linear fits, solved for their slopes."""
+    """Moments of local linear fits, from which slopes are computed."""
 
     def solve(self, sums: Array, queries: Inputs, sigma: float | np.ndarray) -> Array:
         """Return the slopes, (n_queries, n_features * n_averages)."""
@@ -365,12 +365,12 @@ class Slopes(LocalLinear):
 
 @dataclass(frozen=True)
 class Planes(LocalLinear):
-    """The moments of local linear fits, solved for the weights of training rows."""
+    """Moments of local linear fits, used to solve for the weights of training rows."""
 
     def solve(self, sums: Array, queries: Inputs, sigma: float | np.ndarray) -> Array:
         """Return a = (G + lambda I)^-1 (q - m), and a'm, (n_queries, d + 1).
 
-        A row x with kernel weight w has the weight w (1 + a'x - a'm) in predictions.
+        In the prediction, a row x of kernel weight w has the weight w (1 + a'x - a'm).
         """
         sums = to_host(sums)
         fit, some = self._fit(sums), self.weight(sums) > 0
@@ -388,12 +388,11 @@ def _upper(d: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _are_many(kept: np.ndarray, width: int) -> bool:
-    """Return whether multiplying all rows is faster than gathering the rows kept.
+    """Return whether multiplying all rows is faster than gathering only the used rows.
 
     Gathering a row takes a few times as long as including it in a product for all
-    queries, and each query has an overhead equal to that of some hundred rows. The
-    products of the rows with each other, which are computed once per batch, take as
-    long as a few queries.
+    queries, and each query has an overhead that corresponds to some hundred rows.
+    Computing the products of columns, once per batch, takes as long as a few queries.
     """
     n_queries, n_rows = kept.shape
     n_gathered = np.count_nonzero(kept) + 250 * n_queries
@@ -404,7 +403,7 @@ def _products(x: Array, t: Array) -> Array:
     """Return the products of the columns of x with each other and with those of t."""
     # (n, d), (n, k) -> (n, d (d + 1) / 2 + k d)
     xp = namespace_of(x)
-    # copies whose columns are contiguous are multiplied several times as fast
+    # copies with contiguous columns are multiplied several times as fast
     x, t = (xp.reshape(xp.reshape(a.T, (-1,)), a.T.shape) for a in (x, t))
     squares = [x[i:, :] * x[i, :] for i in range(x.shape[0])]
     mixed = [x * t[i, :] for i in range(t.shape[0])]
@@ -412,6 +411,6 @@ def _products(x: Array, t: Array) -> Array:
 
 
 def _n_features(n_columns: int, n_averages: int, n_alone: int) -> int:
-    """Return d such that d (d + 1) / 2 + (n_averages + n_alone) d is n_columns."""
+    """Return d such that d (d + 1) / 2 + (n_averages + n_alone) d equals n_columns."""
     b = 0.5 + n_averages + n_alone
     return round(math.sqrt(b * b + 2 * n_columns) - b)

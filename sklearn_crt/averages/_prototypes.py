@@ -33,7 +33,7 @@ from ._keys import Keys, as_kind
 from ._sigma import WIDE_OCTAVES, HeldOutRows, best_multiple_left
 from ._targets import Targets
 
-_N_BINS = 8  # groups of similar numerical targets
+_N_BINS = 8  # number of groups of rows with similar numerical targets
 
 
 class Prototypes(TypedBaseEstimator):
@@ -140,7 +140,7 @@ class Prototypes(TypedBaseEstimator):
 def prototype_averages(
     prototypes: Prototypes, sigma: Sigma, targets: Targets
 ) -> PrototypeAverages:
-    """Return the value of an estimator to which no rows have been added yet."""
+    """Return the initial value of an estimator, without any rows."""
     prototypes._validate_params()
     draws = check_random_state(prototypes.random_state).randint(2**31 - 1, size=4)
     return PrototypeAverages(
@@ -155,7 +155,7 @@ def prototype_averages(
 def group_numbers(
     y: np.ndarray, weights: np.ndarray, n_points: int, seed: int
 ) -> np.ndarray:
-    """Divide rows into groups with similar targets, and return their group indices."""
+    """Divide rows into groups with similar targets, and return each row's group."""
     # y (n_rows, n_outputs), weights (n_rows,) -> (n_rows,)
     n_bins = int(min(_N_BINS, max(1, n_points // 4)))
     if n_bins == 1:
@@ -167,17 +167,17 @@ def group_numbers(
         return Centers(y, weights).reduced(n_bins, frame, seed=seed)[1]
     order = np.argsort(y[:, 0], kind="stable")
     share = np.cumsum(weights[order], dtype=np.float64)
-    # a cumulative weight may fall short of the edge of a bin by a rounding error
+    # rounding errors may leave a cumulative weight just below the edge of a bin
     levels = share[-1] * np.arange(1, n_bins) / n_bins * (1 - 10.0**-DIGITS)
     places = np.searchsorted(share, levels)
     edges = np.unique(y[order[np.minimum(places, len(y) - 1)], 0])
     return np.searchsorted(edges, y[:, 0])  # equal targets are in the same group
 
 
-_KEPT_ENTRIES = 2**22  # with more entries of X, rows are replaced by points
-_FINER = 8  # points per prototype that are kept while more rows may be added
+_KEPT_ENTRIES = 2**22  # if X has more entries, rows are merged into points
+_FINER = 8  # points kept per prototype while more rows may be added
 _CHUNK = 2**13  # rows that are merged at a time
-_N_LEFT = 2000  # held-out rows on which the multiple of sigma is chosen
+_N_LEFT = 2000  # number of held-out rows for the choice of sigma
 
 
 class Points(NamedTuple):
@@ -185,14 +185,14 @@ class Points(NamedTuple):
 
     centers: Centers
     y: np.ndarray
-    # central second moments of the rows of each point, (n_points, n_products); nothing
-    # is stored for points that are single rows
+    # central second moments of the rows that each point represents, (n_points,
+    # n_products); nothing is stored for points that represent individual rows
     spread: csr_array
-    level: int = 0  # how often rows have been replaced by about half as many points
+    level: int = 0  # how often the number of points has been halved
 
     @classmethod
     def joined(cls, parts: Sequence[Points]) -> Points:
-        """Return the points of several parts in the given order."""
+        """Concatenate the points of several parts in the given order."""
         centers, y, spreads, levels = zip(*parts, strict=True)
         rows = joined([part.points for part in centers])
         whole = Centers(rows, np.concatenate([part.weights for part in centers]))
@@ -201,13 +201,13 @@ class Points(NamedTuple):
 
     @property
     def n_entries(self) -> int:
-        """The number of entries of the points and of their moments."""
+        """Number of stored entries of the points and their moments."""
         return math.prod(self.centers.shape) + self.spread.nnz
 
     def distinct(self) -> tuple[Points, np.ndarray]:
-        """Merge points with equal rows and targets, and return each one's new index.
+        """Merge points with equal rows and targets, and return the new index of each.
 
-        Merged points are sorted by content and have the total weight of their copies.
+        The merged points are sorted by content, and their weights are added.
         """
         # -> (n_rows,)
         centers, y, spread, _ = self
@@ -222,11 +222,11 @@ class Points(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PrototypeAverages(RowAverages):
-    """Kernel averages over prototypes, which are computed from the rows when needed."""
+    """Kernel averages over prototypes, which are computed when first needed."""
 
     unfitted: Prototypes  # a copy of the parameter of the estimator
     points: tuple[Points, ...] = ()
-    # a sample of the rows, kept once the rows have been replaced by points
+    # a sample of the rows, which is kept once rows have been merged into points
     left_out: HeldOutRows | None = None
 
     def plus(self, batch: Batch, step: Step = no_step) -> PrototypeAverages:
@@ -235,11 +235,11 @@ class PrototypeAverages(RowAverages):
         value = replace(self, statistics=statistics, known_choice=None)
         value = value.having_seen(batch, self.seen)
         if not isinstance(self.sigma_parameter, str):
-            # raises if the given sigma does not fit the rows
+            # raises ValueError if sigma has the wrong shape
             resolve_sigma(self.sigma_parameter, value.statistics)
         n_given, n_products = X.shape[0], self.targets.n_products(X.shape[1])
         start = 0
-        while start < n_given:  # each step ends where a chunk is complete
+        while start < n_given:  # each iteration completes a chunk or uses up the batch
             waiting = value.points[value._first_waiting :]
             missing = self._chunk_size(X) - sum(part.y.shape[0] for part in waiting)
             rows = slice(start, min(start + missing, n_given))
@@ -264,7 +264,7 @@ class PrototypeAverages(RowAverages):
 
     @property
     def _first_waiting(self) -> int:
-        """Index of the first of the last parts, which do not fill a chunk yet."""
+        """Index of the first part after the last complete chunk."""
         k = len(self.points)
         while k and not (part := self.points[k - 1]).level:
             if part.y.shape[0] >= self._chunk_size(part.centers.points):
@@ -285,7 +285,7 @@ class PrototypeAverages(RowAverages):
         return value
 
     def _next_parts(self) -> slice | None:
-        """Return the parts to merge next: the oldest of those merged least often."""
+        """Return the parts to merge next, the oldest among those merged least often."""
         levels = [part.level for part in self.points[: self._first_waiting]]
         if 0 in levels:
             k = levels.index(0)
@@ -297,14 +297,14 @@ class PrototypeAverages(RowAverages):
         return slice(k, k + 2)
 
     def _merged(self, some: slice) -> PrototypeAverages:
-        """Return a copy in which points of half the size replace some of the parts."""
+        """Return a copy in which some parts have been reduced to half their size."""
         whole, left_out = Points.joined(self.points[some]), self.left_out
         if left_out is None and self._is_left_out:
             left_out = self._some(Points.joined(self.points))
         d, n_old = whole.centers.shape[1], whole.y.shape[0]
         width = d if self.targets.is_wide(d) else d + self.targets.n_products(d)
         given = self.sigma_parameter
-        # scaling all columns by the same number does not affect k-means
+        # multiplying all columns by the same number does not affect k-means
         sigma = 1.0 if isinstance(given, str) else self._first_sigma()
         n_points = max(1, whole.n_entries // (2 * width))
         points, labels = self._reduced(whole, n_points, sigma, in_cells=True)
@@ -374,7 +374,7 @@ class PrototypeAverages(RowAverages):
         rows, weights = whole.centers.points, whole.centers.weights
         keys = hashes(rows, whole.y)
         _, first, places = np.unique(keys, return_index=True, return_inverse=True)
-        totals = np.bincount(places, weights)  # a row is held out with all its copies
+        totals = np.bincount(places, weights)  # copies are held out together
         own = first[:_N_LEFT]
         totals = totals[:_N_LEFT].astype(weights.dtype)
         return HeldOutRows(rows[own], whole.y[own], totals, own)
@@ -394,8 +394,8 @@ class PrototypeAverages(RowAverages):
                 y, centers.weights, n_points, self.statistics.seed[0]
             )
         n_steps = None
-        if in_cells:  # k-means within smaller groups takes less time
-            # for groups of two or three rows, random centres are good enough
+        if in_cells:  # k-means is faster within smaller groups
+            # groups of two or three rows need only a few steps from random centres
             n_steps = 2 if self.targets.n_products(1) == 0 else None
             groups = split_groups(centers.points, sigma, groups)
         counts = allocate(np.bincount(groups, centers.weights), n_points)
@@ -416,7 +416,7 @@ class PrototypeAverages(RowAverages):
         return Points(points, means, spread), labels[places]
 
     def _best(self, points, sigma, left, targets):
-        """Return the factor of sigma and the targets with the lowest held-out error."""
+        """Return the multiple of sigma and the targets with the lowest error."""
         octaves = WIDE_OCTAVES if self._is_auto else np.ones(1)
         keys = self._keys(points)
         frame, kind = keys.frame(left.X, sigma)

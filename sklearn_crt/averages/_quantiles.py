@@ -18,36 +18,35 @@ from ._keys import Keys
 from ._row_weights import all_rows, log_kernels, shares_of
 from ._similarity import Similarity, keeps_all_rows
 
-# The variance of the noise usually varies more slowly than the mean, so residuals are
-# weighted by a wider kernel, whose sigma is multiplied by this factor.
+# The noise variance usually varies more slowly than the mean of the targets, so
+# residuals are weighted by a wider kernel, whose sigma is multiplied by this factor.
 _RESIDUAL_SIGMA = 0.5
 # Noise often grows with the prediction, so residuals with similar predictions have
-# larger weights. The unit of this length scale is the standard deviation of the
-# predictions.
+# larger weights. Their length scale is in standard deviations of predictions.
 _PREDICTION_LENGTH_SCALE = 0.5
-_ROWS_OF_PRIOR = 2.0  # weight of the mean of all squared residuals, as a number of rows
-_ROWS_OF_FIT = 3.0  # a prediction from n rows has 3 / n times the noise variance
-# standard deviation of errors for distant rows, relative to that of the targets
+_ROWS_OF_PRIOR = 2.0  # the mean squared residual counts as this many rows
+_ROWS_OF_FIT = 3.0  # predictions from n rows have 3 / n of the noise variance
+# for distant rows, ratio of the standard deviations of errors and of targets
 _DISTANT_DEVIATIONS = 2.5
 
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Leave-one-out residuals of training rows, and their scale for new rows."""
+    """Leave-one-out residuals of training rows, and error scales based on them."""
 
     similarity: Similarity
     keys: Keys  # a sample of the training rows
-    sigma: float | np.ndarray  # sigma of the kernel weights of the residuals
+    sigma: float | np.ndarray  # for the kernel that weights residuals
     predictions: np.ndarray  # (n_rows, n_outputs), leave-one-out
     squares: np.ndarray  # (n_rows, n_outputs), squared residuals
     weights: np.ndarray  # (n_rows,), with mean 1
     spread: np.ndarray  # (n_outputs,), standard deviations of the targets
-    # an ``Errors`` object: the distribution of residuals relative to their deviations
+    # an ``Errors`` object, the distribution of residuals divided by their deviations
     errors: Any = None
 
     @classmethod
     def of(cls, value: Any) -> Residuals:
-        """Return the residuals of the training rows of kernel averages."""
+        """Return the residuals of the training rows for fitted kernel averages."""
         return computed_once(value, "residuals", lambda: cls._computed(value))
 
     @classmethod
@@ -74,7 +73,7 @@ class Residuals:
             few.X[first], predictions[first], distances, left_out=True
         )
         ratios = residuals[first] / np.where(deviations > 0, deviations, 1)
-        # all rows share one distribution of the ratios
+        # the ratios of all rows have the same distribution
         errors = Errors(ratios, deviations, few.weights[first], most_groups=1)
         return replace(found, errors=errors)
 
@@ -110,7 +109,7 @@ class Residuals:
         mean = np.average(own, weights=self.weights)
         variance = np.average((own - mean) ** 2, weights=self.weights)
         width = _PREDICTION_LENGTH_SCALE * np.sqrt(variance)
-        if width <= 1e-10 * abs(mean):  # the deviations are rounding errors
+        if width <= 1e-10 * abs(mean):  # predictions are equal up to rounding
             return 0.0
         return -0.5 * np.subtract.outer(queries / width, own / width) ** 2
 
@@ -118,7 +117,7 @@ class Residuals:
 def leave_one_out_predictions(
     keys: Keys, X: Rows, sigma: float | np.ndarray
 ) -> np.ndarray:
-    """Predict each row without using the row itself or rows that are equal to it."""
+    """Predict each row without using the row itself or its copies."""
     _, y, weights = all_rows(keys)
     predictions = np.tile(np.average(y, axis=0, weights=weights), (X.shape[0], 1))
     for rows, sums in keys.sums(X, sigma, left_out=True):
@@ -130,7 +129,7 @@ def leave_one_out_predictions(
 
 
 class QuantilesMixin:
-    """Methods for conditional quantiles and prediction intervals of the targets."""
+    """Methods for conditional quantiles of the targets and prediction intervals."""
 
     _host_rows: Any
     _decode: Any

@@ -128,7 +128,7 @@ class NadarayaWatsonRegressor(
             divisors = xp.where(empty, xp.ones_like(weights), weights)
             block = scores[:, :-1] / divisors[:, None]
             block = xp.where(empty[:, None], mean, block)
-            # averages with negative weights may exceed the range of the targets
+            # if some weights are negative, averages may exceed the range of the targets
             if error is not None:
                 block = xp.where((error > 0)[:, None], value.seen.clipped(block), block)
                 share = trust(weights, error)[:, None]
@@ -140,13 +140,13 @@ class NadarayaWatsonRegressor(
             n_unreliable,
             "the mean of the targets is predicted there, in part or altogether",
         )
-        # in the widest dtype, because targets may need the precision
+        # in the widest dtype, because large targets may require its precision
         return to_namespace_of(joined(blocks), X)
 
     def __sklearn_tags__(self):
         """Return the estimator tags of scikit-learn, which allow several outputs."""
         tags = super().__sklearn_tags__()
-        # kernel averages score poorly on the few rows of scikit-learn's own checks
+        # scikit-learn's checks use too few rows for kernel averages to score well
         tags.regressor_tags.poor_score = True
         tags.target_tags.multi_output = True
         return tags

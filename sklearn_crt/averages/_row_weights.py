@@ -20,8 +20,8 @@ from ._keys import Keys, joined_parts
 from ._local_targets import LocalLinear, Planes
 from ._prototypes import Prototypes
 
-_BYTES = 2**24  # maximum memory for pairwise weights, in bytes
-CUT = 1e-13  # small weights are set to zero if they sum to at most this proportion
+_BYTES = 2**24  # maximum size of an array of pairwise weights
+CUT = 1e-13  # the smallest weights are set to zero if they sum to at most this
 
 
 def all_rows(keys: Keys) -> tuple[Any, np.ndarray, np.ndarray]:
@@ -33,10 +33,10 @@ def all_rows(keys: Keys) -> tuple[Any, np.ndarray, np.ndarray]:
 def log_kernels(
     keys: Keys, X: Any, sigma: float | np.ndarray, *, left_out: bool = False
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield slices of queries, and their log kernel values with all training rows.
+    """Yield slices of queries and their log kernel values for all training rows.
 
-    ``left_out`` excludes training rows at distance 0, that is, the query itself if it
-    is a training row, and its copies.
+    ``left_out`` excludes training rows at distance 0 from a query: its copies and, if
+    it is a training row, the query itself.
     """
     # -> (n_queries, n_rows), in float64
     stored = keys.stored(X, sigma)
@@ -51,8 +51,8 @@ def log_kernels(
 def shares_of(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return the weights of the training rows for each query, which sum to 1.
 
-    If all kernel values of a query vanish, the normalised sample weights are returned,
-    because the prediction is then the mean of all targets.
+    If all kernel values of a query vanish, the prediction is the mean of all targets,
+    so the normalised sample weights are returned.
     """
     # logs (n_queries, n_rows), weights (n_rows,) -> (n_queries, n_rows)
     shares, _ = weights_from_logs(logs)
@@ -85,7 +85,7 @@ def effective_sizes(
 def log_totals(
     keys: Keys, X: Any, sigma: float | np.ndarray, *, left_out: bool = False
 ) -> np.ndarray:
-    """Return the log of the total kernel weight of each query."""
+    """Return the logarithm of the total kernel weight for each query."""
     # -> (n_queries,)
     found, (*_, weights) = np.empty(X.shape[0]), all_rows(keys)
     for batch, logs in log_kernels(keys, X, sigma, left_out=left_out):
@@ -98,12 +98,12 @@ def log_totals(
 def prediction_weights(
     keys: Keys, X: Any, sigma: float | np.ndarray
 ) -> Iterator[np.ndarray]:
-    """Yield the weights of all training rows in the predictions of query batches."""
+    """Yield the weights of all training rows in predictions, for batches of queries."""
     # -> (n_queries, n_rows)
     targets: Any = keys.targets
     rows, _, weights = all_rows(keys)
     is_fit = isinstance(targets, LocalLinear)
-    if is_fit:  # the equivalent kernel of a linear fit depends on the query
+    if is_fit:  # a linear fit corresponds to a kernel that depends on the query
         planes = keys.with_targets(targets.solved_for(Planes))
         found = [to_host(sums.scores) for _, sums in planes.sums(X, sigma)]
         slopes, offsets = np.split(np.concatenate(found), [X.shape[1]], axis=1)
@@ -226,7 +226,7 @@ class RowWeightsMixin:
                 np.put_along_axis(some, order[:, n_largest:], 0, axis=1)
             blocks.append(sparse.csr_array(some))
         found = sparse.vstack(blocks, format="csr").astype(self._float_type(X))
-        # positions of training rows with weight 0; there are none with prototypes
+        # positions of training rows with weight 0, which prototypes do not record
         dropped = getattr(value, "dropped", ())
         if not dropped:
             return found
@@ -327,6 +327,6 @@ class RowWeightsMixin:
         return self._cast(call(log_totals, value.keys, rows, value.sigma), X)
 
     def _host_rows(self, X, method):
-        """Return the fitted value, and the validated rows in host memory."""
+        """Return the fitted value and the validated rows, in host memory."""
         value = self._check_rows(X, method)
         return value, to_host(validate_rows(self, X, reset=False))

@@ -1,4 +1,4 @@
-"""Selection of a sampler's sigma by the error of kernel averages of its features."""
+"""Selection of sigma for a sampler by the error of the resulting kernel averages."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from ._targets import Targets
 
 OCTAVES = 2.0 ** np.arange(-2, 5)
 _HALVES = 2.0 ** np.arange(-0.5, 1, 0.5)  # the finer grid around the best octave
-N_SAMPLED = 2000  # rows on which sigma is selected, each of which is left out in turn
+N_SAMPLED = 2000  # number of rows for the selection, each of which is left out in turn
 # If error rates differ by at most this many standard errors, the Brier score decides.
 # The error rate alone would often select sigma by chance, because few rows are
-# misclassified. The Brier score alone favours a large sigma, which yields less uniform
-# probabilities, although its random features misclassify more rows.
+# misclassified. The Brier score alone favours a large sigma, for which probabilities
+# are less uniform, although random features then misclassify more rows.
 _CLOSE = 0.5
-_REMAINDER = 1e-9  # smaller proportions of a sum of features are rounding errors
+_REMAINDER = 1e-9  # what remains of a sum below this proportion is a rounding error
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class SampledRows:
     """A sample of distinct rows; ``a + b`` is a sample of the rows of both."""
 
     few: DistinctSample
-    seen: Any  # statistics of the targets of all rows, not only of the sample
+    seen: Any  # statistics of the targets, based on all rows
 
     @classmethod
     def of(cls, batches: Sequence[tuple[Any, ...]], targets: Targets) -> SampledRows:
-        """Return the sample of batches, which are tuples (X, y, weights, ...)."""
+        """Draw a sample from batches, which are tuples (X, y, weights, ...)."""
         seen = (targets.statistics_of(y, weights) for _, y, weights, *_ in batches)
         parts = (tuple(map(to_host, batch[:3])) for batch in batches)
         return cls(DistinctSample.of(parts, N_SAMPLED), reduce(add, seen))
@@ -63,9 +63,9 @@ def best_multiple_of_sampler(
 ) -> float:
     """Return the multiple of the sampler's sigma with the lowest leave-one-out error.
 
-    A row is predicted from the sums of features over all rows, from which its own
-    contribution and that of its copies are subtracted, so that the error includes the
-    error of the random features.
+    A row is predicted from the sums of features over all rows, after subtracting the
+    contributions of the row and its copies. The leave-one-out error therefore includes
+    the error of the random features.
     """
     X, weights = rows.few.X, rows.few.weights
     encoded = targets.encode(rows.few.y, weights, np.float64)
@@ -92,9 +92,9 @@ def best_multiple_of_sampler(
 def _class_factors(encoded, own, seen):
     """Return factors for class sums that restore the class proportions of all rows.
 
-    If the kernel is wide, the class sums are close to the class proportions. Leaving
-    out a row then makes its own class less probable than other classes of the same
-    size, and the random class proportions of a sample have a similar effect.
+    If sigma is small, the class sums are close to the class proportions. Leaving out a
+    row then makes its own class less probable than other classes of the same size, and
+    the random class proportions of a sample have a similar effect.
     """
     # encoded, own (n_rows, n_classes)
     rest = encoded.sum(axis=0) - own
@@ -103,7 +103,7 @@ def _class_factors(encoded, own, seen):
 
 
 def _errors_of_labels(sums, share, encoded, targets, seen):
-    """Return the mistakes and the Brier score of each row, (2, n_rows)."""
+    """Return the classification error and the Brier score of each row, (2, n_rows)."""
     sums = np.where(np.any(sums > 0, axis=1, keepdims=True), sums, seen.shares)
     found = probabilities(sums, seen.shares, share[:, None])
     truth = encoded / targets.weight(encoded)[:, None]
@@ -123,7 +123,7 @@ def _errors_of_numbers(sums, share, encoded, targets, seen):
 
 
 def _best_for_labels(errors, multiples, weights, copies):
-    """Return the index of the lowest Brier score among multiples with few mistakes."""
+    """Return the index of the lowest Brier score among multiples with few errors."""
     wrong, brier = np.stack(errors, axis=1)
     least = wrong[_last_least(wrong @ weights)]
     close = [not is_significant(row - least, weights, copies, _CLOSE) for row in wrong]
@@ -154,9 +154,9 @@ def _sums_over_other_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return kernel sums that exclude each row and its copies.
 
-    The second array contains the weight of each kernel average, which is below 1 for
-    unreliable rows. ``own`` holds the sum of the encoded targets of each row and its
-    copies.
+    The second array contains the weight of each kernel average, which is below 1 if the
+    average is unreliable. ``own`` holds, for each row, the sum of the encoded targets
+    of the row and its copies.
     """
     # X (n, d), encoded and own (n, k) -> (n, k), (n,)
     sums, found, share = FeatureSums(), np.zeros(encoded.shape), np.ones(len(encoded))

@@ -1,4 +1,4 @@
-"""Selection of sigma, and of the penalty of local linear fits, by held-out error."""
+"""Selection of sigma and of the penalty of local linear fits by held-out error."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ._sums import log_kernel
 from ._targets import Targets
 
 OCTAVES = 2.0 ** np.arange(-1, 6)
-# the finer grid around the best octave; half octaves suffice for local linear fits
+# the finer grids around the best octave, for averages and for local linear fits
 _QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)
 _HALVES = 2.0 ** np.arange(-0.5, 1, 0.5)
-# numbers of predicted rows and of training rows, for averages and for local fits
+# numbers of predicted rows and of training rows, for averages and for linear fits
 _N_QUERIES, N_KEYS = 1000, 10_000
 _N_FITS, N_KEYS_OF_FITS = 500, 5000
 # maximum number of products of kernel weights and targets per multiple (about 0.3 s)
 _MOST_PRODUCTS = 2**32
-# Multiple of the log loss that is added to the error rate for labels. Because few rows
-# are misclassified, the error rate alone would often be decided by chance. Frequencies
-# are smoothed as if _ADDED rows were added, divided equally among the classes. Hence
-# frequencies of few rows count as uncertain even if all their labels agree.
+# For labels, this multiple of the log loss is added to the error rate. Because few rows
+# are misclassified, the error rate alone would often select sigma by chance. Class
+# frequencies are smoothed by adding _ADDED rows, divided equally among the classes, so
+# that frequencies based on few rows are uncertain even if all labels agree.
 _LOG_LOSS, _ADDED = 0.2, 0.3
 TIE = 1e-6  # errors or probabilities with a smaller relative difference count as equal
 _QUERY_ROWS, _KEY_ROWS = 125, 1024  # rows whose kernel values are computed at a time
@@ -57,10 +57,10 @@ def best_multiple(
     """Return the multiple of sigma, and the targets, with the lowest error.
 
     The error is the leave-one-out error of the first rows; rows are in random order. A
-    row is predicted from the rows at a positive distance from it, so its copies are
-    left out too. Therefore a row of weight 2 has the same effect as a repeated row, and
-    repeated rows do not cause overfitting. If only m of n distinct rows with d features
-    are used, the best multiple for m rows is scaled by (n / m)^(1 / (d + 4)), the rate
+    row is predicted only from rows at a positive distance, so its copies are left out,
+    too. Therefore a row of weight 2 has the same effect as a repeated row, and repeated
+    rows do not cause overfitting. If only m of n distinct rows with d features are
+    used, the best multiple for m rows is multiplied by (n / m)^(1 / (d + 4)), the rate
     at which the optimal sigma grows with the number of rows (Scott's rule).
     """
     # encoded (m, k)
@@ -92,10 +92,10 @@ def best_multiple(
 
 
 def number_of_distinct_rows(few: DistinctSample) -> float:
-    """Return the number of distinct rows, or an estimate if ``few`` is a sample.
+    """Return the number of distinct rows, which is estimated if ``few`` is a sample.
 
-    If the k smallest of n random numbers in [0, 1) are below h, n is about k / h. The
-    relative error is about 1 / sqrt(k), 1 % for 10,000 rows.
+    If exactly k of n random numbers in [0, 1) are below h, n is about k / h. The
+    relative error of this estimate is about 1 / sqrt(k), or 1 % for 10,000 rows.
     """
     n_rows = len(few.keys)
     if n_rows < few.size:
@@ -109,7 +109,7 @@ def _log_path(
     """Yield the log kernel values of the rows scaled by each multiple."""
     if isinstance(kernel, Gaussian):
         squares = queries.sq_distances(keys)  # computed once, without square roots
-        with np.errstate(over="ignore"):  # rows that are so far away have weight 0
+        with np.errstate(over="ignore"):  # distances may overflow, which gives weight 0
             for multiple in multiples.tolist():
                 yield squares * squares.dtype.type(-0.5 * multiple**2)
         return
@@ -135,8 +135,8 @@ def path_sums(
 
     These are the sums of the targets and, if ``row_weights`` are given, also the sums
     of these weights times the squared kernel. Pairs marked in ``gone`` are excluded. If
-    the squares of consecutive multiples differ by powers of two, Gaussian weights are
-    computed by repeated squaring, which is faster than evaluating exponentials.
+    the ratios of squares of consecutive multiples are powers of two, Gaussian weights
+    are computed by repeated squaring, which is faster than evaluating exponentials.
     """
 
     # targets (n_keys, k), gone (n_queries, n_keys), row_weights (n_keys,)
@@ -165,7 +165,7 @@ def path_sums(
         for _ in range(step):
             np.maximum(weights, least, out=weights)
             weights *= weights
-        with np.errstate(over="ignore"):  # for queries whose kernel weights all vanish
+        with np.errstate(over="ignore"):  # if all kernel weights of a query vanish
             log_scale = np.maximum(log_scale * 2.0**step, least_log(log_scale))
         yield found(weights, log_scale)
 
@@ -176,7 +176,7 @@ def _path_over_other_rows(
     blocks: list[tuple[Inputs, np.ndarray, np.ndarray | None]],
     multiples: np.ndarray,
 ) -> list[tuple[LogSum, ...]]:
-    """Return the sums over all rows of the blocks except rows at distance 0."""
+    """Return the sums over all rows in the blocks except those at distance 0."""
     totals: list[Any] = [None for _ in multiples]
     for keys, targets, weights in blocks:
         gone = queries.sq_distances(keys) == 0
@@ -190,21 +190,21 @@ def _path_over_other_rows(
 
 
 def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
-    """Return the best multiple on a grid of octaves, refined by finer steps.
+    """Return the best multiple on a grid of octaves, refined on a finer grid.
 
     ``batches`` yields rows, their encoded targets, and for each multiple the kernel
     sums over the other rows (see ``path_sums``). ``copies`` has one integer per row,
     which is the same for equal rows.
     """
     weights = targets.weight(encoded)
-    # inverse of a typical weight, not affected by tiny weights
+    # inverse of a typical weight, which tiny weights do not affect
     whole = weights.sum()
     rows_per_weight = whole / (weights @ weights)
     values, share = encoded[:, : targets.n_averages], weights / whole
     values = values / weights[:, None]
     mean = share @ values
     spread = share @ (values - mean) ** 2
-    spread = np.where(spread > 0, spread, 1.0)  # 0 for a constant target
+    spread = np.where(spread > 0, spread, 1.0)  # 1 for a constant target
     candidates = targets.candidates()
 
     def best_of(multiples):
@@ -219,7 +219,7 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
                 total = targets.weight(sums)
                 found = _weighted_means(solved, total, mean)
                 if targets.are_labels:
-                    # limits the number to the total weight (Cauchy-Schwarz)
+                    # by Cauchy-Schwarz, the number is at most the total weight
                     least = np.maximum(total**2 / whole, np.finfo(float).tiny)
                     n_rows = total**2 / np.maximum(squares[0][:, 0], least)
                     n_rows *= rows_per_weight
@@ -234,9 +234,9 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
         plain, fits = (rows[j, errors[j].argmin()] for j in (0, best))
         if not is_significant(plain - fits, weights, copies[: len(weights)]):
             best = 0
-        # Among equal errors the largest multiple, that is the narrowest kernel, is
-        # chosen. If all distinct rows have the same distance, as with one-hot encoded
-        # categories, predictions then depend only on training rows equal to the query.
+        # In a tie, the largest multiple, and thus the narrowest kernel, is chosen. If
+        # all distinct rows are equally far apart, as for a one-hot encoded category,
+        # predictions then depend only on training rows equal to the query.
         ties = errors[best] <= least[best] * (1 + TIE)
         chosen = np.flatnonzero(ties)[-1]
         error = float(errors[best, chosen] / weights.sum())
@@ -249,7 +249,7 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
 
 
 def _label_errors(found, truth, n_rows):
-    """Return the mistakes of each row plus a multiple of the smoothed log loss."""
+    """Return the error of each row's label plus a multiple of its smoothed log loss."""
     # found (n_candidates, n_queries, n_classes), truth (n_queries, n_classes), and the
     # effective numbers of rows behind each prediction, (n_queries,)
     found = np.maximum(found, 0)
@@ -260,9 +260,9 @@ def _label_errors(found, truth, n_rows):
 
 
 def mistakes(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Return 1 for each row whose most probable class is wrong, and less in a tie.
+    """Return 1 for rows whose most probable class is wrong, and less in a tie.
 
-    Neither the order of classes nor rounding may decide between equal probabilities.
+    Ties are decided neither by the order of the classes nor by rounding errors.
     """
     # (..., n_rows, n_classes), (n_rows, n_classes) -> (..., n_rows)
     first = found >= (1 - TIE) * found.max(axis=-1, keepdims=True)
@@ -275,8 +275,8 @@ def is_significant(
 ) -> bool:
     """Return whether the mean gain exceeds 0 by ``n_errors`` standard errors.
 
-    The standard error assumes that distinct rows are independent. Therefore it does not
-    depend on the unit of the weights, or on whether a row has weight 2 or is repeated.
+    The standard error assumes that distinct rows are independent. It depends neither on
+    the unit of the weights, nor on whether a row has weight 2 or is repeated.
     """
     # gain, weights, copies (n_rows,)
     total = weights @ gain
@@ -285,7 +285,7 @@ def is_significant(
 
 
 def _weighted_means(sums, weights, mean):
-    """Return weighted means of the targets, or the overall mean if weights vanish."""
+    """Return weighted means of the targets; where weights vanish, the overall mean."""
     # sums (..., n_rows, n_columns), weights (n_rows,) -> (..., n_rows, n_averages)
     weights = weights[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -294,16 +294,16 @@ def _weighted_means(sums, weights, mean):
 
 WIDE_OCTAVES = 2.0 ** np.arange(-3, 6)
 _HELD_OUT_ROWS = 250  # rows whose kernel values are computed at a time
-_NOTHING = 1e-9  # a smaller proportion of the weight of a prototype counts as zero
+_NOTHING = 1e-9  # other rows of a prototype are ignored if their share is smaller
 
 
 class HeldOutRows(NamedTuple):
-    """Training rows held out for validation, and the prototype that each belongs to."""
+    """Training rows held out for validation, and the prototypes that represent them."""
 
     X: Any  # (n_rows, n_features)
     y: np.ndarray  # (n_rows,) or (n_rows, n_outputs)
     weights: np.ndarray  # (n_rows,)
-    own: np.ndarray  # (n_rows,), index of the prototype that a row belongs to
+    own: np.ndarray  # (n_rows,), index of the prototype that represents a row
 
     def moved(self, labels: np.ndarray) -> HeldOutRows:
         """Return the same rows after merging each point g into point ``labels[g]``."""
@@ -321,7 +321,7 @@ def best_multiple_left(
 ) -> Best:
     """Return the multiple of sigma, and the targets, with the lowest held-out error.
 
-    Each row is subtracted from the prototype that it belongs to before it is predicted.
+    Before a row is predicted, it is subtracted from the prototype that represents it.
     """
     # encoded (m, k)
 
@@ -331,11 +331,11 @@ def best_multiple_left(
             own = targets.encode(*parts, np.float64, rows)
             place = np.arange(len(own)), left.own[batch]
             rest = 1 - targets.weight(own) / targets.weight(encoded)[place[1]]
-            # prototypes equal to the row are left out too, as with the exact kernel
+            # prototypes equal to the row are left out, too, as with the exact kernel
             gone = rows.sq_distances(keys) == 0
             gone[place] |= rest < _NOTHING
             removed = targets.contribution(own, encoded[place[1]])
-            # without the row, the mean of its prototype is farther away from it
+            # without the row, its prototype would be farther away
             if isinstance(kernel, RadialKernel):
                 distances = kernel.distances(rows, keys).astype(np.float64)
                 distances[place] *= 1 / np.where(rest < _NOTHING, 1, rest)
@@ -343,7 +343,7 @@ def best_multiple_left(
             for multiple in multiples:
                 if isinstance(kernel, RadialKernel):
                     logs = kernel.log_profile(distances * multiple)
-                else:  # a callable takes rows, so the means cannot be moved
+                else:  # a callable takes rows, so their distances cannot be adjusted
                     scaled = rows.scaled(multiple), keys.scaled(multiple)
                     logs = log_kernel(kernel, *scaled)
                 logs[gone] = -np.inf
@@ -355,5 +355,5 @@ def best_multiple_left(
             yield rows, own, path
 
     finer = _QUARTERS if len(targets.candidates()) == 1 else _HALVES
-    copies = np.arange(len(left.own))  # because copies are held out as one row
+    copies = np.arange(len(left.own))  # all copies of a row are held out as one row
     return _search(octaves, finer, batches, encoded, targets, copies)

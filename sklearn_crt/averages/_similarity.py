@@ -1,4 +1,4 @@
-"""Similarity of rows to the training rows, as quantiles among the training rows."""
+"""Similarity of rows to the training rows, expressed as a quantile."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ._prototypes import Prototypes
 from ._row_weights import all_rows, kernel_of, log_totals, stores_rows
 from ._sigma import N_KEYS
 
-N_LEFT_OUT = 2000  # training rows whose similarity to the others is computed
+N_LEFT_OUT = 2000  # number of training rows that are compared with the others
 _N_NEIGHBORS = 5
 # Rows with scores below _LEAST_SCORE are unlike the training rows. The unit of
-# distances is the quantile, at the level _USUAL_DISTANCES, of the distances between
-# each training row and the others.
+# distances is the quantile, at the level _USUAL_DISTANCES, of the distances of training
+# rows from their neighbours.
 _LEAST_SCORE, _USUAL_DISTANCES = 0.05, 0.99
-# In columns that hardly vary among the training rows, a row can be extremely far away.
+# Distances are limited, because they can be huge in nearly constant columns.
 _MOST_UNITS = 5.0
 
 
 class ComparedRows(NamedTuple):
-    """The similarity of rows to the training rows, and the distance from them."""
+    """Similarities of rows to the training rows, and distances from them."""
 
     scores: np.ndarray  # (n_rows,), from 0 to 1
     distances: np.ndarray  # (n_rows,), 0 unless the score is low
@@ -37,11 +37,11 @@ class ComparedRows(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Similarity:
-    """The similarity of rows to the training rows, as a quantile among the latter.
+    """The similarity of rows to the training rows, expressed as a quantile.
 
-    It is the lower of two quantiles. The first is the quantile of the total kernel
-    weight, which scales columns as predictions do; the second is the quantile of the
-    mean distance to neighbours, in which all standardised columns have equal weight.
+    A row is ranked among the training rows by its total kernel weight, in which columns
+    count as much as in predictions, and by its mean distance from neighbours, in which
+    all columns count equally. The similarity is the lower of the two quantiles.
     """
 
     few: DistinctSample  # a sample of the training rows
@@ -52,18 +52,18 @@ class Similarity:
     logs: Distribution
     closeness: Distribution
     unit: float  # unit of the distances
-    both: Any = None  # a Distribution of the lower of the two quantiles
-    # ComparedRows of the first rows of the sample, each compared with all other rows
+    both: Any = None  # the Distribution of the lower of the two quantiles
+    # ComparedRows of the first rows in the sample, each compared with all other rows
     left_out: Any = None
 
     @classmethod
     def of(cls, value: Any) -> Similarity:
-        """Return the similarity to the training rows of a fitted estimator."""
+        """Return a comparison with the training rows of fitted averages."""
         return computed_once(value, "similarity", lambda: cls._computed(value))
 
     @classmethod
     def _computed(cls, value: Any) -> Similarity:
-        # imported here, because these imports are slow
+        # imported here, because the modules load slowly
         from sklearn.neighbors import NearestNeighbors
         from sklearn.preprocessing import StandardScaler
 
@@ -90,7 +90,7 @@ class Similarity:
         return replace(found, left_out=found._compared(logs, distances))
 
     def compared(self, X: Rows) -> ComparedRows:
-        """Return the similarity of rows to all training rows."""
+        """Compare rows with all training rows."""
         closest, _ = self.neighbors.kneighbors(self.scaler.transform(X))
         logs = log_totals(self.keys, X, self.sigma)
         return self._compared(logs, closest.mean(axis=1))

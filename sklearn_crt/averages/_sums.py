@@ -20,9 +20,9 @@ from ._targets import Targets
 
 
 class KernelSums(NamedTuple):
-    """Kernel sums for a block of queries, with standard errors of the total weights.
+    """Kernel sums for a block of queries, and standard errors of their total weights.
 
-    The sums are ``scores * exp(log_scale)``. The error is None if no terms can cancel.
+    The sums are ``scores * exp(log_scale)``. The error is None if terms cannot cancel.
     """
 
     scores: Array  # (n_rows, k)
@@ -34,7 +34,7 @@ class KernelSums(NamedTuple):
 class Averages(FittedValue):
     """Base class of the fitted values of kernel averages.
 
-    Subclasses hold the training rows, prototypes, or sums of features times targets.
+    Subclasses store training rows, prototypes, or sums of features times targets.
     """
 
     targets: Targets
@@ -42,7 +42,7 @@ class Averages(FittedValue):
     is_frozen: bool = False
 
     def having_seen(self, batch: Batch, before: Any) -> Self:
-        """Return a copy that includes the target statistics of another batch."""
+        """Return a copy whose target statistics include another batch."""
         new = self.targets.statistics_of(batch.y, batch.weights)
         return replace(self, seen=new if before is None else before + new)
 
@@ -66,8 +66,8 @@ class FeatureSums(NamedTuple):
 
     Features are given as ``mantissa * exp(exponent)``. For each feature m the sums are
     divided by ``exp`` of the largest exponent seen, so that they neither overflow nor
-    vanish. This scale cancels in Nadaraya-Watson ratios, whereas a separate scale for
-    each training row would not.
+    vanish. The features of queries are multiplied by these scales (see ``scaled``). A
+    separate scale for each training row could not be restored.
     """
 
     total: Any = None  # a LogSum, None before the first rows
@@ -130,13 +130,13 @@ class FeatureSums(NamedTuple):
     ) -> tuple[Array, Array]:
         """Multiply features of queries by the scales of the sums.
 
-        The scaled features and one log scale per query are returned; the latter has
+        The scaled features and one log scale per query are returned. The log scale has
         been subtracted from the exponents of the query.
         """
         # -> (n_rows, n_components), (n_rows, 1)
         shift = transposed(self.total.log_scale)
         if exponent is None:
-            if shift.shape[-1] == 1:  # features without exponents share one scale
+            if shift.shape[-1] == 1:  # without exponents, there is only one scale
                 return mantissa, asarray_like(shift, mantissa)
             return weights_from_logs(asarray_like(shift, mantissa), mantissa)
         total, shift = exponent, asarray_like(shift, exponent)
@@ -153,9 +153,9 @@ class FeatureSums(NamedTuple):
         further: np.ndarray | None = None,
         workspace: Workspace | None = None,
     ) -> tuple[Array, Array]:
-        """Return the products of query features and sums, and their log scales.
+        """Return the products of query features with the sums, and their log scales.
 
-        The products with ``further``, additional columns of sums, are appended.
+        Products with the additional columns ``further`` are appended.
         """
         # -> (n_rows, k), (n_rows, 1)
         weights, log_scale = self.scaled(mantissa, exponent, workspace)

@@ -17,17 +17,17 @@ from ..rows import Inputs
 class Targets(ABC):
     """Base class of encodings of the targets as columns of a matrix.
 
-    Kernel sums of these columns, divided by the total kernel weight, are averages.
+    Dividing kernel sums of these columns by the total kernel weight yields averages.
     """
 
     are_labels: bool
-    n_averages: int  # number of averages, which come from the first columns
+    n_averages: int  # the averages are computed from the first n_averages columns
 
     @abstractmethod
     def encode(
         self, y: Array, weights: Array, dtype: Any = None, *of_rows: Any
     ) -> Array:
-        """Encode targets as the columns whose sums are needed, (n_rows, n_columns).
+        """Encode targets as columns that are then summed, (n_rows, n_columns).
 
         Local linear fits also need the rows and, for prototypes, the second moments of
         the rows that each prototype represents.
@@ -36,14 +36,13 @@ class Targets(ABC):
     def prepared(
         self, y: Array, weights: Array, dtype: Any, *of_rows: Any
     ) -> tuple[Array, ...]:
-        """Return the arrays that are stored for the targets, with one entry per row."""
+        """Return the arrays to store for the targets, with one entry per row."""
         return (self.encode(y, weights, dtype, *of_rows),)
 
     def product_type(self, X: Any) -> Any:
         """Return the data type for products of features with sums of targets.
 
-        This is the widest type, so that small differences between large targets are not
-        lost in the sums.
+        The widest type preserves small differences between large targets in sums.
         """
         return float_types(X)[0]
 
@@ -53,7 +52,7 @@ class Targets(ABC):
 
     @abstractmethod
     def statistics_of(self, y: Array, weights: Array) -> ClassCounts | TargetMoments:
-        """Return statistics of the targets; ``a + b`` merges those of two sets."""
+        """Return statistics of the targets, which can be merged by ``a + b``."""
 
     def candidates(self) -> tuple[Targets, ...]:
         """Return the candidates that are compared by leave-one-out error."""
@@ -68,13 +67,13 @@ class Targets(ABC):
         return False
 
     def adapted(self, rows: Inputs, weights: np.ndarray) -> Targets:
-        """Return targets with slopes along few directions if there are many columns."""
+        """Return targets that limit slopes to some directions if columns are many."""
         return self
 
     def contribution(self, own: np.ndarray, group: np.ndarray) -> np.ndarray:
         """Return what to subtract from prototypes to leave out one of the rows of each.
 
-        ``own`` are the encoded rows, and ``group`` are the prototypes they belong to.
+        ``own`` are the encoded rows, and ``group`` their encoded prototypes.
         """
         return own
 
@@ -93,14 +92,14 @@ class Targets(ABC):
         return spread.toarray()
 
     def solve(self, sums: Array, queries: Inputs, sigma: float | np.ndarray) -> Array:
-        """Return the scores, which divided by the total weight yield the prediction.
+        """Return scores, which are divided by the total weight to obtain predictions.
 
         The sums and the queries refer to rows that are multiplied by sigma.
         """
         return sums
 
     def solve_all(self, sums: np.ndarray, queries: Inputs, sigma: float) -> np.ndarray:
-        """Return the scores of each candidate, as ``solve`` does for one."""
+        """Return the scores of each candidate, as ``solve`` does for a single one."""
         # (n_queries, n_columns) -> (n_candidates, n_queries, n_averages or more)
         return sums[None]
 

@@ -1,6 +1,6 @@
 """Fit estimators to Dask collections, and compute predictions lazily.
 
-Requires the extra ``dask``: ``pip install "sklearn-crt[dask]"``.
+This package requires the extra ``dask``: ``pip install "sklearn-crt[dask]"``.
 """
 
 from .blocks import map_rows

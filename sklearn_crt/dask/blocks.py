@@ -1,4 +1,4 @@
-"""Blocks of rows of Dask collections, and methods applied to them lazily."""
+"""Row blocks of Dask collections, and lazy application of methods to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dask.utils import parse_bytes
 
 from .._array import is_lazy
 
-_SECTION = 2**40  # larger than the number of rows of any block
+_SECTION = 2**40  # more rows than any block has
 
 
 def is_frame(table: Any) -> bool:
@@ -25,9 +25,9 @@ def is_frame(table: Any) -> bool:
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns that a block must have, and the transformers applied to it first."""
+    """The columns that blocks must have, and transformers to apply to them first."""
 
-    columns: dict[str, Any]  # names of the columns of each table, or their number
+    columns: dict[str, Any]  # column names of each table, or their number
     ahead: Sequence[Any] = ()  # fitted transformers
 
     def read(self, number: int, **tables: Any) -> Any:
@@ -100,17 +100,17 @@ class Blocks:
         self._parts = None if frames else _delayed(tables)
 
     def starts(self, n_blocks: int) -> list[int]:
-        """Return the number of rows before each block, or an upper bound if unknown."""
+        """Return the number of rows before each block, or a bound if it is unknown."""
         if self._sizes is None or any(map(math.isnan, self._sizes)):
             return [i * _SECTION for i in range(n_blocks)]
         return np.cumsum([0, *self._sizes[:-1]]).tolist()
 
     def select(self, *names: str) -> list[Any]:
-        """Return the blocks of the collections with given names."""
+        """Return the blocks of the collections with the given names."""
         if self._parts is not None:
             missing = [None] * len(self._parts["X"])
             return list(zip(*(self._parts.get(name, missing) for name in names)))
-        # in a single expression, so that Dask reads only the used columns of a file
+        # in a single expression, Dask reads only those columns of a file that are used
         present = [self._tables[name] for name in names if name in self._tables]
         found = [name in self._tables for name in names]
         together = present[0].map_partitions(
@@ -125,9 +125,9 @@ class Blocks:
 
 
 def as_rows(X: Any) -> Any:
-    """Return a collection with all columns in each block, or raise TypeError if eager.
+    """Check that a collection is lazy, and return it with all columns in each block.
 
-    The columns of an array are joined if they are split into several blocks.
+    If the columns of an array are split into several blocks, they are joined.
     """
     if not is_lazy(X):
         raise TypeError(
@@ -150,7 +150,7 @@ def as_rows(X: Any) -> Any:
 
 
 def _beside(X, sizes, table, name):
-    """Return a collection split into the same blocks of rows as X."""
+    """Return a collection, split into the same row blocks as X if possible."""
     if not is_lazy(table):
         if sizes is None or any(map(math.isnan, sizes)):
             raise ValueError(
@@ -185,7 +185,7 @@ def _delayed(tables):
     """Return the blocks of each table as delayed objects.
 
     Arrays are optimised together, so that shared work is done only once, for instance
-    if the targets are computed from the rows.
+    if targets are computed from the rows.
     """
     arrays = {name: table for name, table in tables.items() if not is_frame(table)}
     arrays = dict(zip(arrays, dask.optimize(*arrays.values()), strict=True))
@@ -283,13 +283,13 @@ def map_rows(method: Any, X: Any) -> Any:
         meta=empty,
         dtype=empty.dtype,
         drop_axis=[1] if empty.ndim == 1 else None,
-        new_axis=[2] if empty.ndim == 3 else None,  # an axis of slopes
+        new_axis=[2] if empty.ndim == 3 else None,  # additional axis of slopes
         chunks=(X.chunks[0], *((n,) for n in empty.shape[1:])),
     )
 
 
 def _probe(method, X):
-    """Return the result of the method for two artificial rows with the dtypes of X."""
+    """Return a method's result for two artificial rows with the dtypes of X."""
     if is_frame(X):
         rows = X._meta_nonempty
     else:
@@ -308,7 +308,7 @@ def _probe(method, X):
 
 
 def _split(X, empty):
-    """Return X in blocks whose results do not exceed Dask's maximum chunk size."""
+    """Split X such that results of blocks do not exceed Dask's maximum chunk size."""
     most = parse_bytes(dask.config.get("array.chunk-size", "128MiB"))
     width = math.prod(empty.shape[1:]) * empty.dtype.itemsize
     size = max(1, most // max(width, 1))

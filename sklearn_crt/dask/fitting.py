@@ -39,7 +39,7 @@ from ..tables import AnovaSampler
 from .blocks import Blocks
 
 E = TypeVar("E")
-_BRANCHES = 8  # number of parts that a single task adds
+_BRANCHES = 8  # number of parts that a single task adds up
 _AHEAD = (StandardScaler, MinMaxScaler, MaxAbsScaler, FrozenEstimator)
 
 
@@ -64,13 +64,13 @@ def _add_all(add, parts):
 
 @dataclass(frozen=True)
 class FittedPart:
-    """The fitted value of some blocks, and the attributes that describe their rows."""
+    """The value fitted to some blocks, and attributes that describe their rows."""
 
     value: Any
     noted: dict[str, Any]
 
     def __add__(self, other: FittedPart) -> FittedPart:
-        """Return the fitted value for the blocks of both parts together."""
+        """Return the value fitted to the blocks of both parts."""
         return FittedPart(self.value + other.value, self.noted)
 
 
@@ -92,7 +92,7 @@ def sum_over_blocks(
 ) -> Any:
     """Return the lazy sum of ``function(*shared, block)`` over the blocks.
 
-    Blocks without rows are skipped. ``names`` lists the collections needed.
+    Blocks without rows are skipped. ``names`` lists the collections to read.
     """
     call = dask.delayed(_of_block, pure=False)
     once = [dask.delayed(value, pure=False, traverse=False) for value in shared]
@@ -116,7 +116,7 @@ def _of_block(function, shared, layout, names, number, n_before, table):
 
 
 def read_statistics(sampler: Any, blocks: Blocks) -> Any:
-    """Return a lazy value: the statistics that a sampler collects from the blocks."""
+    """Return the statistics that a sampler collects from the blocks, lazily."""
     check_params(sampler)
     # created once, so that all blocks share one seed
     parts = sampler, empty_value(sampler)
@@ -131,7 +131,7 @@ def _statistics_of(shell, empty, block):
 
 
 def with_statistics(sampler: Any, found: FittedPart) -> Any:
-    """Return the sampler with the feature map determined by the statistics."""
+    """Return the sampler with the feature map that the statistics determine."""
     return with_value(sampler, found.value.with_map(), found.noted)
 
 
@@ -296,7 +296,7 @@ def _check_scalers(pipeline):
 
 
 def _fit_scaler(scaler, X, ahead):
-    """Return the scaler, fitted to one block after another."""
+    """Return the scaler after fitting it to one block after another."""
     if isinstance(scaler, FrozenEstimator):
         return scaler
     blocks = Blocks(X, ahead=ahead)
@@ -310,7 +310,7 @@ def _fit_scaler(scaler, X, ahead):
 
 def _learn(scaler, layout, number, table):
     X = layout.read(number, X=table[0])
-    # a copy, because a task must not modify the result of another task
+    # a copy is fitted, because a task must not modify the result of another task
     return copy.deepcopy(scaler).partial_fit(X) if X.shape[0] else scaler
 
 
@@ -386,7 +386,7 @@ def _fitted_sampler(model, transformer, blocks, sample_weight, classes):
         if classes is not None:
             _check_one_type(np.asarray(classes, dtype=object).tolist())
         given = None if classes is None else np.unique(classes)
-        # in a single graph, so that work shared by rows and targets is done only once
+        # in a single graph, work shared by rows and targets is done only once
         found, there = dask.compute(found, labels(blocks) if given is None else None)
         model.classes_ = given if given is not None else _or_raise(there)
     if fixed:
@@ -398,14 +398,14 @@ def _fitted_sampler(model, transformer, blocks, sample_weight, classes):
 
 
 def _reader_of(sampler, block):
-    """Return the reader for the table of a block, and its columns."""
+    """Return the reader for the table in a block, and the columns of the table."""
     shell = copy.copy(sampler)
     X = validated_table(shell, block.X, reset=True)
     return FittedPart(TableReader.of(X, sampler.categories), columns_of(shell))
 
 
 def _fitted_to_tables(model, sampler, found, blocks):
-    """Return the sampler, fitted to a sample of the rows of all blocks."""
+    """Return the sampler after fitting it to a sample of rows from all blocks."""
     noted = {**found.noted, "_reader": found.value, "_fit_namespace": None}
     vars(sampler).update(noted)
     sampler._note_params()
@@ -418,20 +418,20 @@ def _fitted_to_tables(model, sampler, found, blocks):
 
 
 def _with_kernel(model, sampler):
-    """Return a copy of a model that reads tables in the same way as a sampler."""
+    """Return a copy of a model that reads tables as the sampler does."""
     shell = copy.copy(model)
     shell.kernel = FrozenEstimator(sampler)
     return shell
 
 
 def _sample_for_kernel(shell, empty, block):
-    """Return the rows of a block that may be in the sample for learning the kernel."""
+    """Return rows of a block from which the kernel may be learned."""
     model, batch = read_rows(shell, *block[:3])
     return FittedPart(empty.plus(batch), columns_of(model))
 
 
 def _with_best_sigma(model, sampler, blocks, sample_weight):
-    """Return the sampler with the ``sigma`` that is best for a sample of the rows."""
+    """Return the sampler with the best ``sigma`` for a sample of the rows."""
     found = sum_over_blocks(blocks, _sample_of, model).compute()
     found = _or_raise(found, sample_weight)
     rows = found.value.few
@@ -441,7 +441,7 @@ def _with_best_sigma(model, sampler, blocks, sample_weight):
 
 
 def _sample_of(shell, block):
-    """Return the rows of a block that may be in the sample for the choice of sigma."""
+    """Return rows of a block that may be used to choose sigma."""
     model, batch = read_rows(shell, *block[:3])
     rows = SampledRows.of([batch], empty_value(model, batch).targets)
     return FittedPart(rows, columns_of(model))
@@ -475,6 +475,6 @@ def _fit_metric(metric, tables, ahead, classes):
 
 
 def _sample_for_metric(shell, block):
-    """Return the rows of a block that may be in the sample for learning the metric."""
+    """Return rows of a block from which the metric may be learned."""
     model, batch = read_rows(shell, *block[:3])
     return FittedPart(empty_value(model, batch).plus(batch), columns_of(model))

@@ -1,4 +1,4 @@
-"""Metrics that are learned from training rows and their targets."""
+"""Metrics that are learned from rows and their targets."""
 
 from ._learned import LearnedMetric
 

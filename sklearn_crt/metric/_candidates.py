@@ -21,14 +21,14 @@ from ._columns import ColumnFeatures
 from ._gradients import MOST_ROWS, learn_agop, learn_evidence
 from ._nca import learn_nca
 
-MOST_COLUMNS = 24  # default maximum number of columns of the output
-_QUERIES, _KEYS = 500, 1500  # rows that are predicted, and all rows, in the comparison
-_SHARE = 0.4  # maximum proportion of rows that are predicted in the comparison
+MOST_COLUMNS = 24  # default limit on the number of output columns
+_QUERIES, _KEYS = 500, 1500  # limits on rows predicted and on all rows compared
+_SHARE = 0.4  # maximum proportion of rows predicted in the comparison
 _ROWS_PER_HAT = 5  # with fewer rows per feature, hat functions are not tried
-_MANY = 2500  # with more rows, the chosen metric is not learned again from all rows
-_COMPARED = 2500  # maximum number of rows for AGOP in the comparison
+_MANY = 2500  # with more rows, the chosen metric is not relearned from all of them
+_COMPARED = 2500  # maximum number of rows from which AGOP learns in the comparison
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
-_TURNS = 1024.0  # how often a score wraps around the unit interval that orders rows
+_TURNS = 1024.0  # scale of the random projections whose fractional parts order rows
 
 
 class Parameters(NamedTuple):
@@ -42,14 +42,14 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A learned map, and the properties of it that users can inspect."""
+    """A learned map, and its properties that users can inspect."""
 
     method: str
     scores: dict[str, float]
     features: ColumnFeatures
     components: np.ndarray  # (n_components, n_features)
     slopes: np.ndarray  # (n_components, n_columns), mean derivatives of the output
-    metric: np.ndarray  # (n_columns, n_columns), mean products of these derivatives
+    metric: np.ndarray  # (n_columns, n_columns), their mean products
     deviation: np.ndarray  # (n_columns,), zero for constant columns
 
 
@@ -57,7 +57,7 @@ class Metric:
 class Table:
     """Training rows in a random order, with standardised targets.
 
-    The random order depends only on the standardised rows, so that neither the original
+    The random order depends only on the standardised rows, so neither the original
     order of the rows nor the units of the columns affect the result.
     """
 
@@ -70,7 +70,7 @@ class Table:
     def of(
         cls, X: np.ndarray, y: np.ndarray, weights: np.ndarray, *, by_class: bool
     ) -> Table:
-        """Return the table for labels (``by_class``) or for numbers."""
+        """Return the table for labels (if ``by_class``) or for numerical targets."""
         S = ColumnFeatures.of(X, weights, hats=False)(X)
         along = np.random.default_rng(0).normal(scale=_TURNS, size=S.shape[1])
         order = np.argsort((S * along).sum(axis=1) % 1.0, kind="stable")
@@ -107,10 +107,10 @@ class Table:
 
 
 def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> Metric:
-    """Return the metric of the given method, or the candidate with the lowest error.
+    """Return the metric of the chosen method, or the candidate with the lowest error.
 
-    A metric would seem too accurate on the rows from which it was learned. Therefore
-    the candidates are learned without the last rows, which are then predicted by local
+    On the rows from which it was learned, a metric would seem too accurate. Therefore
+    candidates are learned without the last rows, which are then predicted by local
     linear fits to all other rows. Hat functions are not tried if there are few rows per
     feature, because they could win by chance, nor for labels, where they rarely help.
     """
@@ -148,7 +148,7 @@ def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> M
 
 @dataclass(frozen=True, eq=False)
 class Learner:
-    """Features of the columns, and the metrics that are learned from them."""
+    """Features of single columns, and metrics learned from these features."""
 
     table: Table
     parameters: Parameters
@@ -157,7 +157,7 @@ class Learner:
 
     @cached_property
     def features(self) -> ColumnFeatures:
-        """The features of single columns."""
+        """The fitted functions that compute the features."""
         return ColumnFeatures.of(self.table.X, self.table.weights, hats=self.hats)
 
     @cached_property
@@ -167,12 +167,12 @@ class Learner:
 
     @cached_property
     def unit(self) -> float:
-        """The sigma whose multiples are compared; 0 if all columns are constant."""
+        """The sigma of which multiples are tried; 0 if all columns are constant."""
         n_columns = self.features.kept.size
         return math.sqrt(2 / n_columns) if n_columns else 0.0
 
     def root(self, method: str, n_rows: int) -> np.ndarray:
-        """Return a root L of the metric L L' that is learned from the first rows."""
+        """Learn a metric L L' from the first rows, and return L."""
         # -> (n_features, r)
         n_rows = min(n_rows, MOST_ROWS.get(method, n_rows))
         name = "root", method, n_rows
@@ -192,9 +192,10 @@ class Learner:
         return learn_nca(S, codes, weights, start, seed=seed, step=self.step).T
 
     def components(self, root: np.ndarray) -> np.ndarray:
-        """Return the leading principal directions of the rows under the metric.
+        """Return the leading principal directions of the rows transformed by the root.
 
-        The total variance of transformed rows is the number of non-constant columns.
+        They are scaled so that the total variance is the number of non-constant
+        columns.
         """
         # -> (n_components, n_features)
         (d, r), share = root.shape, self.table.weights / self.table.weights.sum()
@@ -204,7 +205,7 @@ class Learner:
         if n:
             ends = r - n, r - 1
             values, V = eigh(root.T @ covariance @ root, subset_by_index=ends)
-            # directions without variance consist of rounding errors
+            # directions without variance are dominated by rounding errors
             leading = (root @ (V * (values > _ROUNDING * values[-1]))[:, ::-1]).T
             place = np.abs(leading).argmax(axis=1)
             found[:n] = leading * np.sign(leading[np.arange(n), place])[:, None]
@@ -213,7 +214,7 @@ class Learner:
         return found * math.sqrt(live / variance) if variance > 0 else found
 
     def fit(self, method: str) -> Best:
-        """Return the local linear fit with the lowest error on the held-out rows."""
+        """Return the sigma and targets of local linear fits with the lowest error."""
         return computed_once(self, ("fit", method), lambda: self._search(method))
 
     def _search(self, method: str) -> Best:
@@ -230,7 +231,7 @@ class Learner:
         return best_multiple(*options, n_queries=max(1, table.n_held))
 
     def metric(self, method: str, root: np.ndarray, scores: dict[str, float]) -> Metric:
-        """Return the metric and its mean derivatives at the training rows."""
+        """Return the map, and its mean derivatives at the training rows."""
         features, components = self.features, self.components(root)
         X, share = self.table.X, self.table.weights / self.table.weights.sum()
         D, columns = features.slopes(X)

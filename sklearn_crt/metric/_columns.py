@@ -1,4 +1,4 @@
-"""Features of single columns: standardised scores and hat functions."""
+"""Features computed from single columns: standardised scores and hat functions."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from ..rows import Rows
 
 _LIMIT = 4.0  # bound of softly clipped scores, in standard deviations
 _KNOTS = np.linspace(0, 1, 6)  # quantile levels of the knots of the hat functions
-_CONSTANT = 1e-7  # smaller relative standard deviations are rounding errors
+_CONSTANT = 1e-7  # relative standard deviations below this are rounding errors
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnFeatures:
-    """Functions of single columns, standardised on the training rows.
+    """Functions of single columns, standardised over the training rows.
 
-    A standardised value z has the score z / sqrt(1 + (z / 4)^2), so that outliers do
-    not dominate distances. If there are knots, hat functions are added: each equals one
-    at its own knot and zero at all other knots, and is linear in between. Beyond the
-    outermost knots, the last linear piece is extrapolated and softly clipped, so that
-    rows outside the range of the training data are far from all training rows. Constant
-    columns have no features.
+    The score of a standardised value z is z / sqrt(1 + (z / 4)^2), so outliers do not
+    dominate distances. If there are knots, hat functions are added, which are linear
+    between knots, one at their own knot, and zero at all others. Beyond the outermost
+    knots, they are extrapolated linearly and softly clipped, so rows outside the range
+    of the training data are far from all training rows. Constant columns have no
+    features.
     """
 
     kept: np.ndarray  # positions of the columns that are not constant
     center: np.ndarray  # (n_kept,)
     deviation: np.ndarray  # (n_kept,)
-    knots: tuple[np.ndarray, ...]  # one array per column, empty without hats
+    knots: tuple[np.ndarray, ...]  # one array per column; empty without hat functions
     means: np.ndarray  # (n_features,)
-    scales: np.ndarray  # (n_features,), deviations
+    scales: np.ndarray  # (n_features,), standard deviations
 
     @classmethod
     def of(cls, X: np.ndarray, weights: np.ndarray, *, hats: bool) -> ColumnFeatures:
@@ -56,7 +56,7 @@ class ColumnFeatures:
 
     @property
     def has_hats(self) -> bool:
-        """Whether any column has hat functions; columns with two values need none."""
+        """Whether any column has hat functions; two distinct values need none."""
         return any(len(knots) > 2 for knots in self.knots)
 
     def _z(self, X: np.ndarray) -> np.ndarray:
@@ -97,22 +97,21 @@ def _between_knots(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the left knot of each value, its position in the interval, and the slope.
 
-    The position grows linearly from 0 at the left knot to 1 at the next knot, and the
-    slope is its derivative. Beyond the outer knots it is extrapolated and softly
-    clipped.
+    The position grows linearly from 0 at the left knot to 1 at the next knot, and is
+    extrapolated and softly clipped beyond the outer knots. The slope is its derivative.
     """
-    # (n_rows,), (n_knots,) -> three of (n_rows,)
+    # (n_rows,), (n_knots,) -> three arrays (n_rows,)
     left = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
     width = np.diff(knots)[left]
     share = (x - knots[left]) / width
     inside = np.clip(share, 0.0, 1.0)
     beyond = share - inside
-    factor = _LIMIT / np.hypot(_LIMIT, beyond)  # its cube is the derivative of clipping
+    factor = _LIMIT / np.hypot(_LIMIT, beyond)  # cubed, the derivative of clipping
     return left, inside + factor * beyond, factor**3 / width
 
 
 def mapped(features: ColumnFeatures, components: np.ndarray, X: Rows) -> np.ndarray:
-    """Return the products of features and components, computed block by block."""
+    """Return the products of the features and components, computed block by block."""
     # components (r, n_features) -> (n_rows, r)
     out = np.empty((X.shape[0], len(components)), X.dtype)
     for rows in row_chunks(X, components.shape[1]):
@@ -124,6 +123,6 @@ def mapped(features: ColumnFeatures, components: np.ndarray, X: Rows) -> np.ndar
 def softly_clipped(scores: np.ndarray) -> np.ndarray:
     """Return z / sqrt(1 + (z / 4)^2) for standard scores z.
 
-    This function preserves the order of outliers, but moves them closer to other rows.
+    This function moves outliers closer to other rows, but preserves their order.
     """
     return scores * (_LIMIT / np.hypot(_LIMIT, scores))

@@ -1,10 +1,10 @@
-"""Metrics from gradients: the evidence of a Gaussian process, and AGOP.
+"""Metrics learned from the evidence of a Gaussian process and from gradients (AGOP).
 
-A Gaussian process has one scale per column. The scales that maximise its marginal
-likelihood, or evidence, shrink columns that are unrelated to the targets, and the
-gradients of its mean show along which directions the targets vary. AGOP, which can use
-more rows, is the average gradient outer product of ridge regression on cosines and
-sines.
+A Gaussian process is fitted with one scale per column. The scales that maximise its
+marginal likelihood, or evidence, shrink columns that are unrelated to the targets, and
+the gradients of the posterior mean show the directions along which targets vary. AGOP,
+the average gradient outer product of ridge regression on cosines and sines, can be
+computed from more rows.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from scipy.optimize import minimize
 
 from .._sincos import sincos
 
-# Number of rows, maximum number of L-BFGS iterations, and the increase in log evidence
-# below which it stops. The last stage runs for long only if there is little noise.
+# For each stage: number of rows, maximum number of L-BFGS iterations, and the increase
+# in log evidence below which the search stops. Only if there is little noise does the
+# last stage need many iterations.
 STAGES = (400, 15, 0.0), (800, 15, 0.0), (800, 30, 0.3)
 MOST_ROWS = {"evidence": STAGES[-1][0], "agop": 2**13}
-_PENALTY = 0.3  # weight of the squared deviations of log scales from a common value
-_COMMON = 2.0 ** np.arange(-3, 2)  # candidates, in units of sqrt(2 / n_columns)
+_PENALTY = 0.3  # weight of squared deviations of log scales from the common value
+_COMMON = 2.0 ** np.arange(-3, 2)  # candidate scales, in units of sqrt(2 / n_columns)
 _NOISE = 0.05, 1e-6, 10.0  # initial noise variance, and its bounds
 _RANGE = 7.0, 5.0  # how far log scales may lie below and above the common value
-_LEAST_LOG = -100.0  # smallest log kernel, so that no product is a subnormal number
-_LEAST_SIZE = 1e-12  # smallest variance of the process, for constant targets
+_LEAST_LOG = -100.0  # lower bound of the log kernel, which avoids subnormal numbers
+_LEAST_SIZE = 1e-12  # lower bound of the variance, for constant targets
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +37,8 @@ class GaussianProcess:
 
     The covariance matrix of each target is a multiple of K = R + noise * N, where R is
     the Gaussian kernel matrix of the scaled rows, and N is the diagonal matrix of
-    inverse weights. The multiple maximises the evidence. All targets share K.
+    inverse weights. The multiple is chosen to maximise the evidence. K is the same for
+    all targets.
     """
 
     X: np.ndarray  # (n, d)
@@ -46,7 +48,7 @@ class GaussianProcess:
     def _solve(self, parameters: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the scaled rows, R, the Cholesky factor of K, and K^-1 targets.
 
-        Only the upper triangles of R and of the factor are meaningful.
+        Of R and of the factor, only the upper triangles are meaningful.
         """
         Z = np.asfortranarray(self.X * np.exp(parameters[:-1]))
         R = blas.dsyrk(1.0, Z)
@@ -65,11 +67,11 @@ class GaussianProcess:
     def loss(
         self, parameters: np.ndarray, common: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """Return minus the log evidence per row plus a penalty, and its gradient.
+        """Return the negative log evidence per row plus a penalty, and its gradient.
 
         With A = K^-1 T for targets T of variance a^2, and the elementwise product W =
         (K^-1 - A A' / a^2) * R, the derivative with respect to the log scale of column
-        j is the sum over pairs of rows of -W_ik (z_ij - z_kj)^2 / 2. The sum is
+        j is the sum of -W_ik (z_ij - z_kj)^2 / 2 over all pairs of rows i and k. It is
         computed by expanding the square.
         """
         n = len(self.X)
@@ -93,7 +95,7 @@ class GaussianProcess:
         return value, np.append(slopes / n + 2 * _PENALTY / n * gap, of_noise)
 
     def gradient_products(self, parameters: np.ndarray) -> np.ndarray:
-        """Sum the outer products of the gradients of the posterior means."""
+        """Return the sum of outer products of the gradients of the posterior means."""
         # -> (d, d)
         Z, R, _, solved = self._solve(parameters)
         R = np.triu(R) + np.triu(R, 1).T
@@ -109,11 +111,12 @@ class GaussianProcess:
 def learn_evidence(
     X: np.ndarray, targets: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Return a metric that combines the scales of maximum evidence with gradients.
+    """Return a metric that combines evidence-maximising scales with gradients.
 
-    At most the first 800 rows are used; rows must have standardised columns and be in
-    random order. The metric is the sum of two matrices, each divided by its trace: the
-    diagonal matrix of squared scales, and the mean outer product of the gradients.
+    At most the first 800 rows are used, so rows must be in random order. Their columns
+    must be standardised. The metric is the sum of two matrices, each divided by its
+    trace: the diagonal matrix of squared scales, and the mean outer product of the
+    gradients.
     """
     # X (n, d), targets (n, k), weights (n,) -> (d, d)
     d, parameters = X.shape[1], np.zeros(0)
@@ -145,13 +148,13 @@ def learn_evidence(
 
 
 _MOST_FREQUENCIES = 384
-_FREQUENCIES = 128, 4  # number of frequencies: a constant, and a multiple of n_columns
+_FREQUENCIES = 128, 4  # a constant plus a multiple of n_columns
 _MOST_ROUNDS = 8
-_PENALTIES = 1e-5, 1e-4, 1e-3, 1e-2  # candidates, divided by the total weight
-_MULTIPLES = 0.5, 1.0, 2.0  # candidate standard deviations of the phases
-_SPREAD = 0.05  # proportion of the variance of the frequencies that is isotropic
-_GAIN = 0.002  # relative decrease of the held-out error that justifies another round
-_HELD_OUT = 5  # one in this many rows is held out
+_PENALTIES = 1e-5, 1e-4, 1e-3, 1e-2  # candidates, relative to the total weight
+_MULTIPLES = 0.5, 1.0, 2.0  # candidates for the standard deviation of phases
+_SPREAD = 0.05  # variance of isotropic noise added to frequencies, relative to theirs
+_GAIN = 0.002  # the held-out error has to decrease by this proportion in each round
+_HELD_OUT = 5  # every fifth row is held out
 
 
 def learn_agop(
@@ -162,7 +165,7 @@ def learn_agop(
     *,
     seed: int,
 ) -> np.ndarray:
-    """Return the metric of the last round that lowers the error on held-out rows.
+    """Return the metric of the last round that lowered the error on held-out rows.
 
     ``metric`` determines the distribution of the frequencies in the first round.
     """
@@ -175,7 +178,7 @@ def learn_agop(
     steps: tuple[float, ...] = _MULTIPLES
     for draws in np.random.default_rng(seed).spawn(_MOST_ROUNDS):
         values, vectors = np.linalg.eigh(found)
-        # the symmetric root does not depend on the signs of eigenvectors
+        # unlike other roots, this one does not depend on the signs of eigenvectors
         root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
         W = root @ draws.standard_normal((len(root), m))
         W += math.sqrt(_SPREAD * np.mean(W**2)) * draws.standard_normal(W.shape)
@@ -201,8 +204,8 @@ def one_round(
     """Return the error on held-out rows, and the mean outer product of gradients.
 
     The gradient of f = [cos(w.x), sin(w.x)] [a; b] is W t with t = b cos - a sin, so
-    its mean outer product is W H W'. H is computed from the mean products of the
-    cosines and sines and from the products of the coefficients.
+    its mean outer product is W H W' for the mean H of t t'. The latter is computed from
+    mean products of cosines and sines, and products of coefficients.
     """
     # share and held (n,), W (d, m) -> (d, d)
     m = W.shape[1]

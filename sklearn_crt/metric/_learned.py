@@ -1,4 +1,4 @@
-"""Supervised metric learning by a map of the columns."""
+"""Supervised metric learning: a transformer whose output has the learned metric."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from ..rows.sample import DistinctSample
 from ._candidates import Metric, Parameters, Table, best_metric
 from ._columns import mapped
 
-_MOST_WHOLE = 2.0**53  # smaller integers are exact in float64
+_MOST_WHOLE = 2.0**53  # integers below this are exact in float64
 _MOST_ROWS, _MOST_ENTRIES = 2**14, 2**22  # limits on the size of the sample
 
 
@@ -66,17 +66,17 @@ def _as_floats(y: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class MetricValue(FittedValue):
-    """A random sample of the rows, and the metric that is learned from it.
+    """A random sample of the rows, and the metric learned from this sample.
 
-    The sample depends only on the content of the rows. Hence the metric does not depend
-    on their order, or on whether they are passed at once, in batches, or in merged
+    The sample depends only on the content of the rows. Hence the metric depends neither
+    on their order, nor on whether they are passed at once, in batches, or in merged
     parts.
     """
 
     parameters: Parameters
     sample: DistinctSample | None = None
-    kind: str = "integers"  # kind of the targets
-    known: Metric | None = None  # None if not computed yet
+    kind: str = "integers"  # kind of targets
+    known: Metric | None = None  # None if not learned yet
     is_frozen: bool = False
     owner: ClassVar[str] = "LearnedMetric"
 
@@ -373,9 +373,10 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         return MetricValue(Parameters(n_components, self.method, self.columns, seed))
 
     def _labels_or_numbers(self, y: np.ndarray) -> np.ndarray:
-        """Return labels and integers in one column unchanged, and others as floats.
+        """Return a column of labels or integers unchanged, and other targets as floats.
 
-        Whether integers are labels depends on how many distinct values all rows have.
+        Whether integers are labels depends on the number of distinct values in all
+        rows.
         """
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         if y.ndim == 2 and y.dtype.kind not in "fiub":

@@ -9,18 +9,18 @@ import numpy as np
 from .._kernels import sq_distances, weights_from_logs
 from ..rows import type_for_weights
 
-_FAR = 1e-20  # smaller weights, relative to that of the nearest row, are ignored
-_RATE = 0.03  # learning rate, relative to the size of the initial matrix
+_FAR = 1e-20  # weights below this proportion of the largest are ignored
+_RATE = 0.03  # initial learning rate, relative to the size of the initial matrix
 
 
 def nca_gradient(
     A: np.ndarray, X: np.ndarray, codes: np.ndarray, weights: np.ndarray, n_queries: int
 ) -> tuple[float, np.ndarray]:
-    """Return the leave-one-out log loss of the first rows, and its gradient in A.
+    """Return the leave-one-out log loss of the first rows and its gradient.
 
-    The other rows y of a row x have the weights exp(-|A(x - y)|^2 / 2), and the
-    probability of its class is the share of the total weight that rows of this class
-    have. Rows that are alone in their class are ignored.
+    For a row x, any other row y is weighted by exp(-|A(x - y)|^2 / 2). The probability
+    of the class of x is the total weight of the rows of this class divided by that of
+    all rows. Rows that are alone in their class are ignored.
     """
     # A (r, d), X (n, d), codes and weights (n,) -> (r, d)
     # G is twice the gradient of the loss with respect to squared distances, (n_queries,
@@ -43,19 +43,19 @@ def nca_gradient(
 
 
 def log_loss_terms(logs: np.ndarray, same: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the log loss of each row, and minus its derivatives in the log weights.
+    """Return log losses and their negative derivatives with respect to log weights.
 
-    The loss of a row is minus the logarithm of the share of the total weight that its
-    own class has. It is zero for rows that are alone in their class.
+    The loss of a row is minus the logarithm of its own class's share of the total
+    weight. It is zero for rows that are alone in their class.
     """
-    # logs of the weights (n, m), same class or not (n, m) -> (n,), (n, m)
+    # logs of the weights (n, m), whether classes are equal (n, m) -> (n,), (n, m)
     usable = same.any(axis=1)
     shares, _ = weights_from_logs(logs, normal=True)
-    shares *= shares > _FAR  # arithmetic with subnormal numbers is slow
+    shares *= shares > _FAR  # avoids subnormal numbers, which are slow
     of_class = shares * same
     log_own = np.zeros(len(logs), shares.dtype)
     far = np.flatnonzero(usable & (of_class.max(axis=1) < _FAR))
-    if far.size:  # underflow: recompute relative to the nearest row of the class
+    if far.size:  # after underflow, weights are relative to the class's nearest row
         logs_of_class = np.where(same[far], logs[far], -np.inf)
         of_class[far], peak = weights_from_logs(logs_of_class, overwrite=True)
         of_class[far] *= of_class[far] > _FAR
@@ -92,7 +92,7 @@ def learn_nca(
 ) -> np.ndarray:
     """Return the matrix A (r, d) of the metric, optimised by Adam from ``start``.
 
-    The loss is that of the first ``n_queries`` of ``n_keys`` rows in each minibatch.
+    Each minibatch has ``n_keys`` rows, and the loss is that of its first ``n_queries``.
     """
     # X (n, d), codes and weights (n,), start (r, d)
     rng = np.random.default_rng(seed)

@@ -59,7 +59,7 @@ _SAMPLERS: dict[type, Any] = {
     Matern: MaternSampler,
     ExponentialPower: ExponentialPowerSampler,
 }
-# weights with a larger mean are unlikely to be numbers of copies of rows
+# if their mean is larger, weights are unlikely to be numbers of copies of rows
 _MOST_MEAN_WEIGHT = 10.0
 
 
@@ -195,7 +195,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
     ) -> Batch:
         if first:
-            self._reader = None  # discards the reader of an earlier fit
+            self._reader = None  # a reader from an earlier fit is discarded
         batch = super()._read(X, y, sample_weight, first=first, final=final)
         refuse_device(self, batch.X, "")
         if sparse.issparse(batch.X) and _is_process_kernel(self.kernel):
@@ -238,7 +238,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         mine, theirs = (each._value.settings for each in (self, other))
         pairs = {name: (vars(mine)[name], vars(theirs)[name]) for name in vars(mine)}
         if all(isinstance(kernel, FrozenEstimator) for kernel in pairs["kernel"]):
-            # the feature maps are compared when the sums are added
+            # feature maps are compared later, when the sums are added
             del pairs["kernel"]
         super()._check_same_model(other)
         for name, pair in pairs.items():
@@ -255,9 +255,9 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
 
     @property
     def _resolved(self) -> tuple[Any, bool, bool]:
-        """The transformer, and whether its sigma and its size are still to be chosen.
+        """The transformer, and whether its sigma and size are still to be chosen.
 
-        The transformer is None if the rows are features.
+        The transformer is None if the rows already are features.
         """
         kernel, name = self.kernel, type(self).__name__
         if isinstance(kernel, str) and kernel == "linear":
@@ -281,14 +281,14 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
                 "parameters of the kernel."
             )
         if not _is_process_kernel(kernel):
-            # imported here, because few users need the kernels of Gaussian processes
+            # imported here, because only a few users need Gaussian process kernels
             from ._function_kernel import FunctionKernel
 
             kernel = FunctionKernel(kernel)
         return Nystroem(kernel=kernel, **own), False, resizes
 
     def _check_without_effect(self, reason):
-        """Raise ValueError for parameters of random features that are not used."""
+        """Raise ValueError if a parameter of random features is set but not used."""
         for name in ("sigma", "n_components"):
             value = getattr(self, name)
             if not is_auto(value):
@@ -316,7 +316,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         return clone(sampler).set_params(n_components=wanted)
 
     def _with_random_state(self, transformer):
-        """Return a transformer with the estimator's seed unless it has its own seed."""
+        """Return a transformer with the estimator's seed, unless it has its own."""
         params = transformer.get_params(deep=False)
         if self.random_state is None or params.get("random_state", 0) is not None:
             return transformer
@@ -348,7 +348,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         )
 
     def _warn_of_sums(self):
-        """Warn if the weights are too large to be plausible numbers of rows."""
+        """Warn if the weights are too large to be numbers of copies of rows."""
         solution = self._value.solution
         if solution.mean_weight > _MOST_MEAN_WEIGHT:
             warn(
@@ -361,7 +361,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
 
     # -------------------------------------------------------------- predictions
     def _predictions(self, X, method, function):
-        """Evaluate a function of the solution and of the features of the given rows."""
+        """Evaluate a function of the solution and the features of the given rows."""
         value = value_of(self)
         check_fit_namespace(self, X, method)
         refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)

@@ -1,4 +1,4 @@
-"""Predictions with an ANOVA kernel, split into effects of columns."""
+"""Predictions of models with an ANOVA kernel, split into effects of columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..rows import TableLike
 
 
 class Effects(NamedTuple):
-    """Effects of columns and of pairs of columns on predictions."""
+    """Effects of columns and of pairs of columns on the predictions."""
 
     values: np.ndarray  # (n_samples, n_effects) or (n_samples, n_effects, n_outputs)
     names: list[str]
@@ -95,7 +95,7 @@ class EffectsMixin:
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Return an effect at given values of its columns, and its standard deviation.
 
-        The deviation is unknown for classifiers.
+        For classifiers, the deviation is None.
         """
         solution = value_of(self).solution
         effects = self.kernel_._map_of_matrix.effects

@@ -1,4 +1,4 @@
-"""Plain functions as kernels that ``Nystroem`` calls once for all rows."""
+"""Wrapper of plain functions that ``Nystroem`` calls once for all rows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from sklearn.gaussian_process.kernels import Kernel
 
 
 class FunctionKernel(Kernel):
-    """A function of two arrays of rows, as a kernel that ``Nystroem`` can use.
+    """Wrapper that lets ``Nystroem`` use a function of two arrays of rows as a kernel.
 
-    ``Nystroem`` would call a plain function for one pair of rows at a time.
+    Without it, ``Nystroem`` would call the function for one pair of rows at a time.
     """
 
     def __init__(self, function: Callable[..., Any]):
@@ -23,11 +23,11 @@ class FunctionKernel(Kernel):
         return self.function(X, X if Y is None else Y)
 
     def diag(self, X: Any) -> Any:
-        """Return the kernel values between each row and itself, (n_X,)."""
+        """Return the kernel value of each row with itself, (n_X,)."""
         return np.array([self(row, row)[0, 0] for row in X[:, None]])
 
     def is_stationary(self) -> bool:
-        """Return False, because the function may depend on more than differences."""
+        """Return False, because values may depend on more than differences of rows."""
         return False
 
     def __repr__(self) -> str:

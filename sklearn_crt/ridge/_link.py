@@ -1,4 +1,4 @@
-"""Class probabilities from predicted indicators of the classes."""
+"""Class probabilities computed from predicted class indicators."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from scipy.special import log_softmax, softmax
 from .._quantiles import LeftOut
 
 # Penalties on the squares of the slope, the biases and the matrix, in units of rows.
-# With three or more classes, a matrix predicts more labels correctly than a slope and
-# biases alone, because the scores of one class contain information about the others.
+# With three or more classes, adding a matrix to the slope and biases yields more
+# correct labels, because the scores of one class contain information about the others.
 _OF_SLOPE, _OF_BIASES, _OF_MATRIX = 1e-3, 0.01, 0.1
-_SLOPE = 6.0  # initial slope of the search
+_SLOPE = 6.0  # initial slope in the search
 _SEARCH = {"maxiter": 100, "ftol": 1e-7}
-# Newton steps that follow the search when the final model is fitted. The search stops
-# somewhere near the minimum, so probabilities would depend on the order of rows.
+# Options of the Newton steps after the search, which are taken for the final model.
+# Without them, probabilities would depend on the order of the rows, because the search
+# stops only near the minimum.
 _REFINEMENT = {"maxiter": 20, "fatol": 1e-13}
-# To compare candidates, only a slope and biases are fitted, to about _COMPARED_ENTRIES
-# entries of the predictions.
+# When candidates are compared, only a slope and biases are fitted, using about
+# _COMPARED_ENTRIES entries of the predictions.
 _COMPARED_ENTRIES, _LEAST_COMPARED = 2**16, 256
 
 
@@ -29,7 +30,7 @@ class Link:
     """Multinomial logistic regression of the labels on the predicted indicators.
 
     The probabilities are ``softmax(indicators @ coef + intercept)``, mixed with a small
-    proportion of the frequencies of the classes, so that none of them is 0 or 1.
+    proportion of the class frequencies, so that no probability is 0 or 1.
     """
 
     coef: np.ndarray  # (n_classes, n_classes)
@@ -46,7 +47,7 @@ class Link:
         n_classes = len(frequencies)
         if n_classes == 1:
             return cls(np.zeros((1, 1)), np.zeros(1), frequencies, 0.0)
-        proportion = 1 / (1 + n_rows)  # like one more row of unknown label
+        proportion = 1 / (1 + n_rows)  # as if one row had an unknown label
         found = _minimum(rows, frequencies, None, refine=True)[0]
         biases, matrix = found[1 : 1 + n_classes], found[1 + n_classes :]
         coef = found[0] * np.eye(n_classes)
@@ -67,15 +68,15 @@ class Link:
 class LogLoss:
     """The log loss of probabilities that are calibrated on the same rows.
 
-    Each call starts at the parameters that the previous call has found, which are close
-    to the minimum if candidates are compared in order.
+    Each call starts from the parameters that the previous call found. They are close to
+    the minimum if candidates are compared in the order of their penalties.
     """
 
     def __init__(self, frequencies: np.ndarray):
         self.frequencies = frequencies
         self._start: np.ndarray | None = None
         wanted = _COMPARED_ENTRIES // len(frequencies)
-        self.n_rows = max(_LEAST_COMPARED, wanted)  # more rows are not needed
+        self.n_rows = max(_LEAST_COMPARED, wanted)  # more rows would not help
 
     def __call__(self, rows: LeftOut) -> float:
         if len(self.frequencies) == 1:
@@ -94,9 +95,9 @@ def _minimum(
 ) -> tuple[np.ndarray, float]:
     """Return the parameters with the smallest penalised log loss, and this loss.
 
-    The parameters are a slope and the biases. With ``refine``, they are followed by the
-    entries of a matrix if there are three or more classes, and the minimum is accurate
-    up to rounding errors.
+    The parameters are a slope and the biases. With ``refine``, the minimum is accurate
+    up to rounding errors, and with three or more classes the entries of a matrix
+    follow.
     """
     known = np.isfinite(rows.predictions).all(axis=1)
     labels = indicators(rows.targets[known]).argmax(axis=1)
@@ -107,7 +108,7 @@ def _minimum(
     with_matrix = refine and n_classes > 2
     sizes = 1, n_classes, n_classes**2 if with_matrix else 0
     penalties = np.repeat([_OF_SLOPE, _OF_BIASES, _OF_MATRIX], sizes)
-    penalties *= weights @ weights  # divided by the effective number of rows
+    penalties *= weights @ weights  # relative to the effective number of rows
 
     def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         slope, biases = parameters[0], parameters[1 : 1 + n_classes]
@@ -138,7 +139,7 @@ def _minimum(
     if not refine:
         return found.x, float(found.fun)
     moved = np.full(len(start), True)
-    moved[0] = found.x[0] > 0  # a slope at its bound stays there
+    moved[0] = found.x[0] > 0  # if the slope is at its bound, it stays there
 
     def gradient(parameters: np.ndarray) -> np.ndarray:
         every = found.x.copy()
@@ -146,7 +147,7 @@ def _minimum(
         return loss(every)[1][moved]
 
     minimum = found.x.copy()
-    # skipped if this is already the minimum, for instance if there is a single label
+    # skipped if the minimum has been reached, for instance with a single label
     if np.abs(gradient(found.x[moved])).max() > _REFINEMENT["fatol"]:
         refined = root(gradient, found.x[moved], method="krylov", options=_REFINEMENT)
         if refined.success:

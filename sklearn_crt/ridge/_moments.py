@@ -9,10 +9,10 @@ import numpy as np
 from .._workers import Workspace
 from ..rows import type_for_weights
 
-# The products of a block of rows are added to the Gram matrix. A block has
-# _ROWS_A_COLUMN times as many rows as columns, or fewer if these take more than
-# _BLOCK_BYTES, but at least _LEAST_ROWS. In smaller blocks, adding products takes
-# longer than computing them.
+# The Gram matrix is accumulated block by block. A block has _ROWS_A_COLUMN times as
+# many rows as columns, or fewer if the block would exceed _BLOCK_BYTES, but at least
+# _LEAST_ROWS. If blocks were smaller, adding their products would take longer than
+# computing them.
 _LEAST_ROWS, _ROWS_A_COLUMN, _BLOCK_BYTES = 256, 2, 2**25
 
 
@@ -20,8 +20,8 @@ _LEAST_ROWS, _ROWS_A_COLUMN, _BLOCK_BYTES = 256, 2, 2**25
 class Moments:
     """Weight, means and centred products of features Z and targets Y, in float64.
 
-    ``a + b`` are the moments of the combined rows, by the parallel formula of Chan,
-    Golub and LeVeque (1979). Rows are centred first, so that no digits are lost by
+    ``a + b`` combines the moments of two sets of rows by the formula of Chan, Golub and
+    LeVeque (1979). Rows are centred before products are computed, which avoids
     cancellation.
     """
 
@@ -34,7 +34,7 @@ class Moments:
     least: np.ndarray  # (k,), minima of Y
     most: np.ndarray  # (k,), maxima of Y
     eps: float  # machine epsilon of the dtype of the features
-    n_rows: int  # number of rows, whatever their weights
+    n_rows: int  # number of rows, regardless of their weights
 
     def __add__(self, other: Moments) -> Moments:
         """Return the moments of the combined rows."""
@@ -76,10 +76,10 @@ class Moments:
 
 
 class MomentSums:
-    """Accumulator of moments, centred at the mean of the first chunk.
+    """Accumulator of moments of rows, centred at the mean of the first chunk.
 
-    Products are computed for blocks of several chunks in the dtype of the features, and
-    accumulated in float64.
+    Products are computed in the dtype of the features, for blocks of several chunks,
+    and accumulated in float64.
     """
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ class MomentSums:
 
     def _start(self, Z: np.ndarray, Y: np.ndarray, share: np.ndarray) -> None:
         n_columns, n_outputs = Z.shape[1], Y.shape[1]
-        # rounded to the dtype of the features, so that exactly these means are used
+        # the shift is rounded to the dtype of the features, in which it is subtracted
         self._z_shift = (share @ Z).astype(Z.dtype).astype(np.float64)
         self._y_shift = share @ Y
         self._z_sum, self._y_sum = np.zeros(n_columns), np.zeros(n_outputs)
@@ -149,13 +149,13 @@ class MomentSums:
         targets = self._targets[: self._n_in_block]
         self._n_in_block = 0
         product = self._workspace.buffer("product", self._gram.shape, centred.dtype)
-        # overflow is reported by moments()
+        # moments() reports overflow
         with np.errstate(over="ignore", invalid="ignore"):
             self._gram += np.matmul(centred.T, centred, out=product)
             self._cross += centred.T @ targets
 
     def moments(self) -> Moments:
-        """Return the moments of all rows; call this only once, as it works in place."""
+        """Return the moments of all rows; call it only once, as it overwrites sums."""
         self._add_products()
         z, y = self._z_sum / self._weight, self._y_sum / self._weight
         with np.errstate(over="ignore", invalid="ignore"):

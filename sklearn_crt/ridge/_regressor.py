@@ -393,10 +393,10 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         return mean, rest[0] + self._unexplained(X, solution.alpha), solution
 
     def _unexplained(self, X, alpha):
-        """Return the variance that the features of landmarks do not explain, or 0.
+        """Return the prior variance that the landmarks do not explain, or 0.
 
-        If all training rows are landmarks, their leave-one-out errors contain this
-        variance, which is not negligible if the targets are fitted nearly exactly.
+        If all training rows are landmarks, their leave-one-out errors include this
+        variance, which is not negligible for targets that are fitted nearly exactly.
         """
         own: Any = getattr(self.kernel_, "_map_of_matrix", None)
         if not getattr(own, "has_all_rows", False):
@@ -407,7 +407,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         return own.unexplained(rows)[:, None] / alpha
 
     def _expected(self, X):
-        """Return the predictions as ``predict`` does, (n, k)."""
+        """Return the same predictions as ``predict``, (n, k)."""
         return self._moments(X, "effects", variance=False)[0]
 
     def _quantiles(self, X, method, levels):
@@ -420,7 +420,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         return np.clip(values, solution.least[:, None], solution.most[:, None])
 
     def _output(self, values, X):
-        """Return values (n, k, ...) as users expect them, in the library of X."""
+        """Return values (n, k, ...) in the shape users expect, in the library of X."""
         return to_namespace_of(values[:, 0] if self._one_output else values, X)
 
     def __sklearn_tags__(self):

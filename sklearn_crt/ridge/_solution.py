@@ -1,4 +1,4 @@
-"""Ridge regression for given moments, for all penalties at once."""
+"""Ridge regression for given moments and all candidate penalties."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from .._quantiles import Errors, LeftOut
 from ._link import Link, LogLoss
 from ._moments import Moments
 
-N_ALPHAS = 30  # number of penalties of alpha="auto"
-# The grid starts at _LEAST times the mean squared norm of the features of a row, and
-# ends at _MOST times the largest eigenvalue.
+N_ALPHAS = 30  # number of penalties for alpha="auto"
+# The grid of penalties starts at _LEAST times the mean squared norm of the features,
+# and ends at _MOST times the largest eigenvalue.
 _LEAST, _MOST = 1e-7, 10.0
-# standard deviation, relative to the mean, below which targets count as constant
+# targets with a smaller standard deviation, relative to their mean, count as constant
 _CONSTANT = 1e-14
 # Mean squared errors below this proportion of the variance of the targets count as
-# equal. This limit is about a thousand times their rounding error, so neither the order
-# of the rows nor the number of threads affects the choice of sigma.
+# equal. The limit is about a thousand times their rounding error, so that neither the
+# order of the rows nor the number of threads affects the choice of sigma.
 _EXACT = 2e-12
-# Maximum prior standard deviation of the function (under the prior that corresponds to
-# a penalty), relative to that of the targets. With a larger one, predictions for rows
-# far from the others become unreasonably large.
+# A penalty corresponds to a prior of the predicted function. This is the maximum
+# standard deviation of the prior, relative to that of the targets. For larger values,
+# predictions for distant rows would become unreasonably large.
 _MOST_SPREAD = 5.0
-# The leave-one-out error of a row cannot be computed if the row alone determines its
-# prediction up to rounding: if 1 minus its leverage is below this limit, or below
-# _ROUNDING times the machine epsilon of the features.
+# If a row alone determines its prediction up to rounding, its leave-one-out error
+# cannot be computed. This is assumed if 1 minus its leverage is below _LEAST_LEFT, or
+# below _ROUNDING times the machine epsilon of the features.
 _LEAST_LEFT, _ROUNDING = 1e-10, 30
-# Log losses are compared among the penalties whose errors are at most this many times
-# the smallest error. The penalty with the smallest error often has a larger log loss,
-# but log losses alone are too uncertain on small tables.
+# Log losses decide among the penalties whose squared errors are at most _NEAR times the
+# smallest. The penalty with the smallest squared error often has a larger log loss than
+# others, but log losses alone are too uncertain on small tables.
 _NEAR = 1.1
 _LEAST_FREEDOM = 0.001  # minimum residual degrees of freedom per row
 
 
 class HeldOut(NamedTuple):
-    """The features, targets and weights of a sample of the rows in the moments."""
+    """The features, targets and weights of a sample of the rows."""
 
     Z: np.ndarray  # (n, D), in float64
     Y: np.ndarray  # (n, k)
     weights: np.ndarray  # (n,)
 
     def are_all_of(self, weight: float) -> bool:
-        """Return whether these are all rows, given the total weight of all rows."""
+        """Return whether the sample includes all rows, given their total weight."""
         return abs(self.weights.sum() - weight) <= 1e-9 * weight
 
 
@@ -63,20 +63,21 @@ class Solution:
     alpha: np.ndarray  # (k,)
     alphas: np.ndarray  # (n_alphas,), the candidates
     errors: np.ndarray  # (n_alphas, k), or (n_alphas, 1) if outputs share a penalty
-    log_losses: np.ndarray | None  # (n_alphas,), nan if not computed; None for numbers
+    log_losses: np.ndarray | None  # (n_alphas,), nan if unknown; None for regression
     degrees_of_freedom: np.ndarray  # (n_alphas,), traces of the hat matrices
     score: float  # the score by which sigma is selected
     noise: np.ndarray  # (k,), infinite if it cannot be estimated
     mean_weight: float  # mean weight of the rows, without the class weights
-    n_rows: float  # number of rows on which the errors are based
+    n_rows: float  # number of rows that is assumed for errors
     # The variance of a prediction, relative to the noise variance, is mean_variance
-    # plus the squared coordinates of the features along the axes, times the factors. A
-    # triangular matrix of axes is stored as the one-dimensional array of its entries.
+    # plus the sum of squared coordinates of the features along the axes, weighted by
+    # the factors. If the axes form a triangular matrix, its entries are stored as a
+    # one-dimensional array.
     mean_variance: float
-    axes: np.ndarray | None  # (D, r); None for classes, which need no variances
+    axes: np.ndarray | None  # (D, r); None for classification, without variances
     factors: np.ndarray | None  # (r, k)
     spread: np.ndarray  # (k,), variances, or mean squares without an intercept
-    calibration: Errors | Link | None = None  # None for all sigmas but the best
+    calibration: Errors | Link | None = None  # computed only for the best sigma
 
     @property
     def intercept(self) -> np.ndarray:
@@ -112,7 +113,7 @@ class Solution:
     def variance(self, Z: np.ndarray) -> np.ndarray:
         """Return the variances of predictions relative to the noise, (n, k).
 
-        These are predictions of the expected target, without noise.
+        They are the variances of the expected targets, without noise.
         """
         assert self.factors is not None
         along = ((Z - self.z_mean) @ self._axes) ** 2
@@ -121,13 +122,13 @@ class Solution:
     def predict(self, Z: np.ndarray, variance: np.ndarray | None = None) -> np.ndarray:
         """Return the predictions for rows of features, (n, k).
 
-        If the variances of the predictions are given, those predictions whose variance
-        exceeds that of the targets are shrunk towards the mean target, in proportion to
-        the standard deviations.
+        If the variances of predictions are given, predictions with a larger variance
+        than the targets are shrunk towards the mean target by the ratio of standard
+        deviations.
         """
         change = (Z - self.z_mean) @ self.coef
         if variance is not None:
-            # if the noise is unknown, so is the variance
+            # if the noise is unknown, predictions are not shrunk
             noise = np.where(np.isfinite(self.noise), self.noise, 0)
             limit = np.maximum(self.spread, noise * variance)
             change *= np.sqrt(self.spread / np.where(limit > 0, limit, 1))
@@ -137,9 +138,10 @@ class Solution:
 class Regression:
     """Ridge regression for given moments and all penalties.
 
-    Let S = Z'Z be the Gram matrix of the features and K the penalty matrix, and solve
-    the generalised eigenproblem S v = w K v with V'KV = 1. Then the coefficients are
-    V (w + alpha)^-1 V' Z'y, and the trace of the hat matrix is sum w / (w + alpha).
+    Let S = Z'Z be the Gram matrix of the features, and K the penalty matrix. With the
+    solutions of the generalised eigenproblem S v = w K v, normalised such that V'KV =
+    1, the coefficients are V (w + alpha)^-1 V' Z'y, and the trace of the hat matrix is
+    the sum of w / (w + alpha).
     """
 
     def __init__(
@@ -158,8 +160,8 @@ class Regression:
         # share a penalty; weight is the sum of the sample weights, without class
         # weights
         self.mean_weight = weight / moments.n_rows
-        # Weights below 1 on average are divided by their mean. They cannot be the
-        # numbers of copies of rows, so the number of rows is known only by counting.
+        # If weights are below 1 on average, they cannot be numbers of copies of rows.
+        # They are then divided by their mean, so that their sum is the number of rows.
         self.unit = min(1.0, self.mean_weight)
         moments = moments.divided_by(self.unit)
         self.n_rows = weight / self.unit
@@ -185,7 +187,8 @@ class Regression:
             values, vectors = eigh((inner + inner.T) / 2, check_finite=False)
             vectors = whitener @ vectors
         elif len(rows.Z) < len(gram) and rows.are_all_of(moments.weight * self.unit):
-            # the Gram matrix of the rows is smaller, with the same positive eigenvalues
+            # the Gram matrix of the rows is smaller, but has the same positive
+            # eigenvalues
             root = np.sqrt(rows.weights / self.unit)[:, None]
             centred = root * (rows.Z - self.moments.z_mean)
             values, left = eigh(centred @ centred.T, check_finite=False)
@@ -195,7 +198,7 @@ class Regression:
         else:
             values, vectors = eigh(gram, check_finite=False)
         values = np.maximum(values, 0)
-        # rounding error of the Gram matrix if all columns are constant
+        # this is the rounding error of the Gram matrix if all columns are constant
         rounding = eps**2 * moments.weight * float(moments.z_mean @ moments.z_mean)
         if np.trace(gram) <= 16 * rounding:
             values = np.zeros_like(values)
@@ -214,9 +217,10 @@ class Regression:
         self._explained = np.zeros_like(self._products)
         lengths = self._products[known] / np.sqrt(values[known, None])
         self._explained[known] = lengths**2
-        # The sum of squares that no coefficients explain. If it is negative, it is the
-        # rounding error of the part that the smallest eigenvalues seem to explain; this
-        # error cancels in the residuals, where it appears with the opposite sign.
+        # The sum of squares that no coefficients can explain. It may be negative,
+        # because the part that the smallest eigenvalues seem to explain has rounding
+        # errors. In the residuals, these errors appear with the opposite sign and
+        # cancel.
         self._rest = self._total - self._explained.sum(axis=0)
 
     def _grid(self) -> np.ndarray:
@@ -258,13 +262,14 @@ class Regression:
         """Compute leave-one-out errors.
 
         The leave-one-out error of a row with leverage h is its residual divided by 1 -
-        h. A row that represents several equal rows has their total leverage.
+        h. The leverage of a row that represents several equal rows is their total
+        leverage.
         """
         along = (rows.Z - self.moments.z_mean) @ self.vectors  # (n, r)
         inverse = self._inverse(self.alphas)
         variance = along**2 @ inverse + self.mean_variance  # (n, n_alphas)
         left = 1 - variance * (rows.weights / self.unit)[:, None]
-        left[left < self._least_left] = np.nan  # the errors are then unknown
+        left[left < self._least_left] = np.nan  # their errors are unknown
         shares = rows.weights / rows.weights.sum()
         errors = np.empty((len(self.alphas), rows.Y.shape[1]))
         for k, (y, products) in enumerate(zip(rows.Y.T, self._products.T, strict=True)):
@@ -273,7 +278,7 @@ class Regression:
         self._set_errors(np.where(np.isnan(errors), np.inf, errors))
 
         def left_out(penalties: np.ndarray, n_rows: int | None = None) -> LeftOut:
-            """Return leave-one-out predictions for given penalties of the outputs."""
+            """Return leave-one-out predictions, given a penalty for each output."""
             part = slice(n_rows)
             fitted = along[part] @ (inverse[:, penalties] * self._products)
             fitted += self.moments.y_mean
@@ -304,8 +309,8 @@ class Regression:
         return losses
 
     def _set_errors(self, errors: np.ndarray) -> None:
-        """Set the mean squared errors, which are infinite for too small penalties."""
-        # errors that consist of rounding errors count as equal for all candidates
+        """Set the mean squared errors, to infinity for penalties that are too small."""
+        # if errors are no larger than rounding errors, all candidates count as equal
         total = self._total / self.moments.weight
         errors = np.maximum(errors, self._rounding * total)
         if self._is_auto:
@@ -323,20 +328,20 @@ class Regression:
 
     @cached_property
     def best(self) -> np.ndarray:
-        """Index of the best penalty of each output, (k,); the largest one in a tie."""
+        """Index of the best penalty for each output, (k,); in a tie, of the largest."""
         values, tie = self.errors, 1e-10
         if self.log_losses is not None:
             losses = np.where(np.isnan(self.log_losses), np.inf, self.log_losses)
-            values, tie = losses[:, None], 1e-6  # the log losses are not more accurate
+            values, tie = losses[:, None], 1e-6  # log losses have this accuracy
         near = values <= values.min(axis=0) * (1 + tie)
         index = np.argmax(np.where(near, self.alphas[:, None], -1), axis=0)
         return np.broadcast_to(index, self._total.shape)
 
     @property
     def score(self) -> float:
-        """Score by which sigma is selected: the sum of errors relative to variances.
+        """The score that selects sigma: the sum of the errors divided by variances.
 
-        For classifiers it is the log loss.
+        For classifiers, it is the log loss instead.
         """
         if self.log_losses is not None:
             return float(self.log_losses[self.best[0]])
@@ -352,9 +357,9 @@ class Regression:
         return np.where(known, rss / np.where(known, freedom, 1), np.inf)
 
     def solution(self) -> Solution:
-        """Return the coefficients for the best penalties, with all the errors.
+        """Return the coefficients for the best penalties, and the errors for all.
 
-        The penalties refer to the original weights.
+        The penalties of the solution refer to the original weights.
         """
         inverse = self._inverse(self.alphas[self.best])
         return Solution(

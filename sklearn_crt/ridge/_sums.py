@@ -1,4 +1,4 @@
-"""The moments of features and targets for each candidate sigma, and their solutions."""
+"""Moments of features and targets for each candidate sigma, and the solutions."""
 
 from __future__ import annotations
 
@@ -38,21 +38,23 @@ from ._link import Link
 from ._moments import Moments, MomentSums
 from ._solution import HeldOut, Regression, Solution
 
-# multiples of sigma="scale" that are compared
+# candidates for sigma, as multiples of sigma="scale"
 _MULTIPLES = 0.25, 0.5, 1.0, 2.0
-_OF_FEW = *_MULTIPLES, 4.0, 8.0  # for few columns of X, where targets may vary faster
+_OF_FEW = *_MULTIPLES, 4.0, 8.0  # for few columns, along which targets may vary faster
 _FEW = 2
 # Limits on the number of features with n_components="auto". Models with 2048 features
-# are slightly more accurate than with 1024. With more than _MANY rows they take too
-# long, because the time of a fit grows with the square of the number of features.
+# are slightly more accurate than those with 1024. With more than _MANY rows, however,
+# they would be too slow, because the time of a fit grows with the square of the number
+# of features.
 FEWEST, MOST, _MANY = 1024, 2048, 2**14
-# With at least this many columns, sigma is selected with half of them, which takes a
-# quarter of the time. The draws for these are a subset of the draws for all columns.
+# With at least this many features, sigma is selected with half of them, which takes a
+# quarter of the time. Their frequencies are a subset of those of all features.
 _WIDE = 1024
-# rows per column with which sigma is selected; more would hardly change the choice
+# number of rows per feature that are used to select sigma; more hardly matter
 _ROWS_A_COLUMN = 16
-# Maximum number of distinct rows with leave-one-out predictions. At most
-# _SAMPLED_ENTRIES of their entries are kept, but at least _LEAST_SAMPLED rows.
+# Maximum number of distinct rows for which leave-one-out predictions are computed.
+# Their entries are limited to _SAMPLED_ENTRIES, but at least _LEAST_SAMPLED rows are
+# kept.
 _N_SAMPLED, _LEAST_SAMPLED, _SAMPLED_ENTRIES = 4096, 256, 2**20
 
 
@@ -80,14 +82,14 @@ class Settings:
     n_components: Any
     alpha: Any  # (n_alphas,) or "auto"
     fit_intercept: bool
-    clip: bool  # whether regression predictions are clipped to the range of targets
+    clip: bool  # whether predictions are clipped to the range of the targets
     n_classes: int | None  # None for regression
     class_weight: np.ndarray | None  # (n_classes,); None if all weights are 1
 
     def targets(self, y: np.ndarray) -> np.ndarray:
         """Return the targets as a matrix (n, k), with indicators of the classes.
 
-        With two classes, its only column is the difference of the two indicators.
+        With two classes, the only column is the difference of the two indicators.
         """
         if self.n_classes is None:
             return y
@@ -98,9 +100,9 @@ class Settings:
     def calibration(
         self, rows: LeftOut, solution: Solution, shares: np.ndarray | None
     ) -> Errors | Link:
-        """Return the calibration by leave-one-out predictions.
+        """Return the calibration, which is based on leave-one-out predictions.
 
-        ``shares`` are the proportions of the classes, (n_classes,); None for numbers.
+        ``shares`` are the class proportions, (n_classes,), or None for regression.
         """
         if shares is not None:
             return Link.of(rows, shares, solution.n_rows)
@@ -130,8 +132,8 @@ class Settings:
 class RidgeSums(MapSums):
     """Moments of features and targets for each candidate sigma.
 
-    Rows are kept until the feature map is fixed. As soon as there are moments, ``path``
-    holds a fitted sampler for each candidate.
+    Rows are kept until the feature map is fixed. Once moments have been computed,
+    ``path`` contains a fitted sampler for each candidate.
     """
 
     settings: Settings
@@ -139,11 +141,11 @@ class RidgeSums(MapSums):
     resizes: bool  # whether the number of rows determines the number of features
     path: tuple[Any, ...] = ()  # (n_sigmas,), fitted samplers
     moments: tuple[Moments, ...] = ()  # (n_sigmas,)
-    # sample of the rows in the moments, if there are moments
+    # a sample of the rows from which the moments were computed
     sample: DistinctSample | None = None
-    # scores of the candidates from which sigma was chosen
+    # scores of all candidates when sigma was chosen
     scores_before: tuple[dict, ...] = ()
-    # solutions for the moments, if they have been computed
+    # solutions, if they have been computed from the moments
     solved: tuple[Solution, ...] = ()
 
     # -------------------------------------------------------------- life cycle
@@ -151,21 +153,22 @@ class RidgeSums(MapSums):
         self.check_columns(batch.X)
         value = self
         if self.resizes and not (self.is_fixed or isinstance(self.sampler, LifeCycle)):
-            # Nystroem is fitted to the first batch, and has at most one column per row
+            # Nystroem is fitted to the first batch, and yields at most one feature per
+            # row
             width = min(batch.X.shape[0], FEWEST)
             sampler = clone(self.sampler).set_params(n_components=width)
             value = replace(value, sampler=sampler)
         return super(RidgeSums, value).plus(batch, step)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> RidgeSums:
-        """Return the value with all rows and the solution for the best sigma."""
+        """Return the value for all rows, with the solution for the best sigma."""
         value = self.plus(batch, step)
         if value.kept:
             return replace(value, known_total=value._without_moments(step))
         return replace(value, solved=value.solutions)
 
     def fixed(self, step: Step = no_step) -> RidgeSums:
-        """Return the moments for the best sigma only, with a fixed map."""
+        """Return the value for the best sigma, with a fixed feature map."""
         value = self.summed(step)
         if value.selects_sigma:
             best = value.best
@@ -183,7 +186,7 @@ class RidgeSums(MapSums):
         return replace(value, path=(value.sampler,))
 
     def frozen(self, step: Step = no_step) -> RidgeSums:
-        """Return only what predictions need, in as little memory as possible."""
+        """Return only what predictions need, stored as compactly as possible."""
         value = self._without_moments(step)
         return replace(value, solved=(value.solution.packed(),), is_frozen=True)
 
@@ -194,7 +197,7 @@ class RidgeSums(MapSums):
 
     @cached_property
     def total(self) -> RidgeSums:
-        """The value that includes all rows, for predictions."""
+        """The value that includes all rows, which predictions use."""
         if not self.kept:
             return self
         return self.known_total or self._without_moments()
@@ -248,7 +251,7 @@ class RidgeSums(MapSums):
         sampler = self.sampler
         if self.resizes and isinstance(sampler, LifeCycle):
             rows = sampler._value.statistics.query
-            # the weights count rows, unless they are below 1 on average
+            # weights are numbers of rows, unless they are below 1 on average
             n_rows = max(rows.weight, rows.n_rows)
             sampler = with_n_components(sampler, _width_for(n_rows))
         if not self.selects_sigma:
@@ -258,10 +261,10 @@ class RidgeSums(MapSums):
         return tuple(sampler.with_sigma(sampler.sigma_ * m) for m in multiples)
 
     def _with_best_sigma_of(self, batches: tuple[Batch, ...]) -> RidgeSums:
-        """Return the value with the sigma that is best on a sample of the rows.
+        """Return the value with the sigma that is best for a sample of the rows.
 
-        The statistics of all rows then have to be accumulated for this sigma only. If
-        there are few rows, all candidates are kept.
+        Moments of all rows then have to be computed for this sigma only. With few rows,
+        all candidates are kept instead.
         """
         value = replace(self, path=self._members(), kept=())
         if len(value.path) == 1:
@@ -282,11 +285,11 @@ class RidgeSums(MapSums):
     # --------------------------------------------------------------------- sums
     @property
     def n_components(self) -> int | None:
-        """Number of features; None if it is unknown until features are computed."""
+        """Number of features, or None if it is unknown until features are computed."""
         return _width(self.path)
 
     def _moments_of(self, path: tuple[Any, ...], batch: Batch) -> tuple[Moments, ...]:
-        """Return the moments of the rows for each sigma."""
+        """Return the moments of a batch for each sigma."""
 
         def add_up(part: slice) -> tuple[Moments, ...]:
             sums = [MomentSums() for _ in path]
@@ -335,11 +338,11 @@ class RidgeSums(MapSums):
         return tuple(solutions)
 
     def _features_of_all(self, X: Rows) -> list[np.ndarray]:
-        """Return the features that each sampler computes from a few rows."""
+        """Return the features that each sampler computes from a sample of rows."""
         blocks: list[list[np.ndarray]] = [[] for _ in self.path]
         for _, features in chunks_of(self.path, X):
             for found, Z in zip(blocks, features, strict=True):
-                found.append(Z.copy())  # the next chunk uses the same memory
+                found.append(Z.copy())  # the next chunk overwrites Z
         return [np.concatenate(found) for found in blocks]
 
     @cached_property
@@ -359,7 +362,7 @@ class RidgeSums(MapSums):
 
     @cached_property
     def table(self) -> tuple[dict, ...]:
-        """The scores of each sigma; those of the best sigma come from all rows."""
+        """The scores of each sigma; for the best sigma, they are based on all rows."""
         total = self.total
         table = tuple(
             {
@@ -382,8 +385,8 @@ class RidgeSums(MapSums):
     def predictions(
         self, X: Rows, function: Callable[[np.ndarray], tuple[np.ndarray, ...]]
     ) -> list[np.ndarray]:
-        """Return the arrays that a function computes from features in float64."""
-        path = (self.fitted_sampler,)  # solve once here, not once in each thread
+        """Return the arrays that a function computes from the features, in float64."""
+        path = (self.fitted_sampler,)  # solved here once, instead of in each thread
         self.check_columns(X)
 
         def of_part(part: slice) -> list[tuple[np.ndarray, ...]]:
@@ -402,21 +405,21 @@ class RidgeSums(MapSums):
 
 
 def _best_of(solutions: Sequence[Solution]) -> int:
-    """Return the index of the solution with the lowest score, the first in a tie."""
+    """Return the index of the solution with the lowest score; the first in a tie."""
     return int(np.argmin([solution.score for solution in solutions]))
 
 
 def _width(path: Sequence[Any]) -> int | None:
-    """Return the number of features; None if unknown until they are computed."""
+    """Return the number of features, or None if unknown until they are computed."""
     source = map_of(path[0])
     return source.n_components if isinstance(source, FeatureMap) else None
 
 
 def _by_threads(function: Any, path: Sequence[Any], X: Rows) -> list[Any]:
-    """Return the results of a function for consecutive parts of the rows, in order."""
+    """Apply a function to consecutive parts of the rows in threads."""
     width = _width(path)
     if path[0] is not None and width is None:
-        # a transformer of another package manages its own threads
+        # transformers of other packages manage their own threads
         return [blas_within_processors(X.shape[0])(function, slice(None))]
     n_threads = effective_n_threads(None, X.shape[0], width or X.shape[1])
     return in_threads(function, X.shape[0], n_threads)

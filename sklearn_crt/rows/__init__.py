@@ -1,6 +1,6 @@
-"""Centred and scaled rows, and the statistics of rows that ``fit`` needs.
+"""Centring and scaling of rows, and the statistics of rows that ``fit`` needs.
 
-This module is private; ``sklearn_crt.extend`` exports what extensions need.
+This package is private; ``sklearn_crt.extend`` exports what extensions need.
 """
 
 from .centers import Centers as Centers

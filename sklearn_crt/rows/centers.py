@@ -17,33 +17,33 @@ from .._kernels import sq_norms
 from .frame import Frame
 from .inputs import DenseInputs, Inputs, Rows
 
-_DISTANCES = 2**16  # distances that are computed at a time, few enough for the cache
-# number of distances per step above which k-means starts on a sample of rows
+_DISTANCES = 2**16  # number of distances computed at a time, which fit into the cache
+# if a step needs more distances, k-means starts on a sample of rows
 MOST_DISTANCES = 10**7
 _ROWS_PER_CLUSTER = 3  # minimum number of rows per cluster in this sample
 _STEPS = 100  # maximum number of steps of k-means
-# the same if k-means starts on a sample: steps on the sample, then on all rows
+# if k-means starts on a sample, limits on steps on the sample and then on all rows
 _STEPS_OF_SAMPLE, _STEPS_OF_ALL = 20, 4
 _ALL_DISTANCES = 5 * 10**8  # maximum number of distances in all steps together
-# squared movement of centres, relative to the variance, at which k-means stops
+# k-means stops if the squared movement of centres, relative to the variance, is smaller
 _SHIFT = 1e-4
 _TIE = 1e-6  # squared distances with a smaller relative difference count as equal
-# proportion of a squared norm below which squared distances are recomputed
+# squared distances are recomputed if they are below this proportion of a squared norm
 _CLOSE = 1e-6
 # squared rounding error of a centre, relative to the mean squared norm
 _ROUNDING = 1e-24
-DIGITS = 9  # decimals of proportions; differences beyond them are rounding errors
-_ROWS_OF_CELL = 2**9  # few enough for fast k-means
-_BLOCK = 64  # pivots drawn at a time, enough for efficient matrix products
-_SPANNED = 1e-10  # residuals of kernel values below it are considered rounding errors
+DIGITS = 9  # number of decimals of proportions that are not rounding errors
+_ROWS_OF_CELL = 2**9  # maximum number of rows per cell, for fast k-means
+_BLOCK = 64  # number of pivots drawn at a time, for efficient matrix products
+_SPANNED = 1e-10  # smaller residuals of kernel values count as rounding errors
 
 
 @dataclass(frozen=True, eq=False)
 class Centers:
-    """Weighted points that represent groups of rows; ``a + b`` has the points of both.
+    """Weighted points that represent groups of rows; ``a + b`` concatenates points.
 
-    Initially, each row is a point. After a reduction, a point is the weighted mean of
-    the rows it represents, and its weight is the sum of their weights.
+    Initially, each row is a point. After a reduction, each point is the weighted mean
+    of the rows that it represents, and its weight is the sum of their weights.
     """
 
     points: Rows  # (n_points, n_features)
@@ -60,7 +60,7 @@ class Centers:
         return Centers(joined([self.points, other.points]), weights)
 
     def take(self, index: np.ndarray) -> Centers:
-        """Return the points with given indices."""
+        """Return the points with the given indices."""
         return Centers(self.points[index], self.weights[index])
 
     def distinct(self) -> tuple[Centers, np.ndarray]:
@@ -80,7 +80,7 @@ class Centers:
     ) -> tuple[Centers, np.ndarray]:
         """Reduce the points by weighted k-means, and return the new index of each.
 
-        If ``n_steps`` is given, k-means takes this many steps from random points.
+        If ``n_steps`` is given, k-means takes this many steps from random centres.
         """
         # -> (n_old_points,)
         whole, places = self.distinct()
@@ -104,7 +104,7 @@ class Centers:
         )
 
     def drawn(self, n_points: int, *, seed: int) -> Centers:
-        """Return random points, with probabilities proportional to their weights."""
+        """Draw random points with probabilities proportional to their weights."""
         whole, _ = self.distinct()
         if whole.shape[0] <= n_points:
             return whole
@@ -112,16 +112,16 @@ class Centers:
         return whole._standing_for_all(np.sort(index))
 
     def _standing_for_all(self, index: np.ndarray) -> Centers:
-        """Return the points with given indices, with equal shares of the weight."""
+        """Return the points with the given indices, with equal weights."""
         share = self.weights.sum() / max(1, index.size)
         return Centers(self.points[index], np.full(index.size, share))
 
     def _inputs(self, frame: Frame) -> Inputs:
-        """Return the points multiplied by sigma, in float64 and centred.
+        """Return the points in float64, centred and multiplied by sigma.
 
-        The points are centred at their own mean, because rounding errors in the centre
-        of the frame depend on how rows were batched. In float32, rounding errors of
-        distances would exceed the tolerance for ties.
+        The centre is their own mean, because rounding errors in the centre of the frame
+        depend on how rows were batched. In float32, the rounding errors of distances
+        would exceed the tolerance for ties.
         """
         points: Any = self.points.astype(np.float64, copy=False)
         if sparse.issparse(points):
@@ -132,7 +132,7 @@ class Centers:
         return Frame(frame.sigma, mean).rows(points)
 
     def _grouped(self, labels: np.ndarray) -> Centers:
-        """Return the weighted means of groups of points, and their weights."""
+        """Return the weighted means of groups of points with the total weights."""
         weights, points = group_means(self.points, self.weights, labels)
         return Centers(
             points.astype(self.points.dtype), weights.astype(self.weights.dtype)
@@ -146,8 +146,8 @@ def allocate(weights: ArrayLike, n_points: int) -> np.ndarray:
     """
     # weights (n_groups,) -> (n_groups,)
     weights = np.asarray(weights, dtype=np.float64)
-    # Rounding to fixed decimals removes the effect of the order in which the weights
-    # were summed, so equal remainders are exactly equal.
+    # Rounding to a fixed number of decimals makes remainders that should be equal
+    # exactly equal, regardless of the order in which weights were summed.
     quota = np.round(n_points * weights / weights.sum(), DIGITS)
     counts = np.maximum(np.floor(quota).astype(int), weights > 0)
     missing = n_points - counts.sum()
@@ -161,7 +161,7 @@ def allocate(weights: ArrayLike, n_points: int) -> np.ndarray:
 def split_groups(
     rows: Rows, sigma: float | np.ndarray, groups: np.ndarray
 ) -> np.ndarray:
-    """Split groups of dense rows into halves until each part has few rows.
+    """Split groups of dense rows into halves until no part has too many rows.
 
     Each split is at the median of the column with the largest variance.
     """
@@ -185,7 +185,7 @@ def split_groups(
 def distinct_rows(
     rows: Rows, y: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the indices of distinct rows, and the distinct row that each row equals.
+    """Return the indices of distinct rows, and for each row, which of them it equals.
 
     These are the ``return_index`` and ``return_inverse`` of ``numpy.unique(rows,
     axis=0)``: rows are sorted by the first column, then by the second and so on. If
@@ -206,20 +206,20 @@ def distinct_rows(
 
 
 def _sortable(values: np.ndarray) -> np.ndarray:
-    """Convert floats to integers whose bytes sort in the order of the numbers."""
+    """Convert floats to integers whose bytes have the sort order of the numbers."""
     bits = np.add(values, 0.0, dtype=np.float64, order="C").view(np.int64)  # no -0.0
     return (bits ^ ((bits >> 63) | np.int64(-(2**63)))).astype(">i8")
 
 
 def _keys_of_sparse(rows: sparse.csr_array) -> np.ndarray:
-    """Return sort keys of sparse rows, which are equal for equal rows."""
+    """Return sort keys of sparse rows; equal rows have equal keys."""
     # -> (n_rows,)
     rows = plain_sparse(rows).copy()
     rows.eliminate_zeros()
-    # The keys sort like the dense rows. At the first entry in which two rows differ, a
-    # negative number makes a row smaller than a row with a zero there, and a positive
-    # number makes it larger. Columns are therefore numbered upwards for negative and
-    # downwards for positive numbers.
+    # The keys have the sort order of the dense rows. If only one of two rows has an
+    # entry in the first column in which they differ, it is the smaller row if the entry
+    # is negative, and the larger one otherwise. Columns are therefore numbered upwards
+    # for negative and downwards for positive entries.
     zeros, index = 2**56, rows.indices.astype(np.int64)
     heads = np.where(rows.data < 0, index, 2 * zeros - index).astype(">i8")
     entries = np.stack([heads, _sortable(rows.data)], axis=1).astype(">i8").tobytes()
@@ -245,11 +245,11 @@ def k_means(
 ) -> np.ndarray:
     """Assign distinct rows to clusters by weighted k-means.
 
-    The initial centres are found by k-means++. If there are many rows, most steps use a
-    sample of them. A row that is equally far from several centres, up to a tolerance,
-    is assigned to the first of them. Such ties are common for rows of integers; if
-    rounding errors decided them, the result would depend on the order of the rows and
-    on the processor.
+    The initial centres are found by k-means++. If there are many rows, most steps use
+    only a sample of them. A row that is equally far from several centres, up to a
+    tolerance, is assigned to the first of them. Such ties are common for integers; if
+    they were broken by rounding errors, the result would depend on the order of the
+    rows and on the processor.
     """
     # weights (n_rows,) -> (n_rows,)
     rng, n_rows = np.random.default_rng(seed), rows.shape[0]
@@ -266,7 +266,7 @@ def k_means(
 
 
 def _draw(weights: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Return distinct row indices, drawn with probabilities proportional to weights."""
+    """Draw distinct row indices with probabilities proportional to weights."""
     share = weights / weights.sum(dtype=np.float64)
     return rng.choice(weights.size, size, replace=False, p=share / share.sum())
 
@@ -277,8 +277,8 @@ def _initial_centers(
     """Return initial centres of k-means by greedy k-means++.
 
     Each centre is the best of a few rows, which are drawn with probabilities
-    proportional to weight times squared distance from the nearest previous centre. In a
-    tie, the first of these rows is chosen.
+    proportional to their weights times squared distances from the nearest previous
+    centre. In a tie, the first of these rows is chosen.
     """
     # weights (n_rows,) -> (at most n_clusters, n_features)
     n_trials = 2 + int(np.log(n_clusters))
@@ -296,7 +296,7 @@ def _initial_centers(
         found.append(trials[best])
         nearest = squares[best]
         cumulated = np.cumsum(weights * nearest, dtype=np.float64)
-        # the sum is zero if the squares of all remaining distances underflow
+        # the sum is zero if all remaining squared distances underflow
         if len(found) == n_clusters or not cumulated[-1] > 0:
             return matrix[found]
         drawn = rng.random(n_trials) * cumulated[-1]
@@ -306,7 +306,7 @@ def _initial_centers(
 def lloyd(
     rows: Inputs, weights: np.ndarray, centers: Any, *, n_steps: int
 ) -> np.ndarray:
-    """Return the cluster of each row, by k-means that starts from given centres."""
+    """Return the cluster of each row after k-means, which starts from given centres."""
     # weights (n_rows,), centers (n_clusters, n_features) -> (n_rows,)
     share = weights / weights.sum(dtype=np.float64)
     labels = np.full(share.size, -1)
@@ -338,14 +338,14 @@ def _nearest(
     labels, least = np.empty(len(norms), dtype=int), np.empty(len(norms))
     lengths, twice = sq_norms(centers)[:, 0], np.asfortranarray(-2 * centers).T
     size = max(1, _DISTANCES // len(centers))
-    for block in gen_batches(len(norms), size):  # scores are |x - c|^2 - |x|^2
+    for block in gen_batches(len(norms), size):  # the scores are |x - c|^2 - |x|^2
         scores = safe_sparse_dot(matrix[block], twice, dense_output=True)
         scores += lengths
         smallest = scores.min(axis=1)
         least[block] = smallest + norms[block]
         smallest += _TIE * least[block] + rounding
         labels[block] = (scores <= smallest[:, None]).argmax(axis=1)
-    # distances that are small compared with the norms suffer from cancellation
+    # distances are recomputed if they suffer from cancellation, because norms are large
     close, means = np.flatnonzero(least < _CLOSE * norms), DenseInputs(centers)
     for start in range(0, close.size, size):
         few = close[start : start + size]
@@ -357,9 +357,9 @@ def _nearest(
 
 
 def _fill_empty_clusters(labels: np.ndarray, costs: np.ndarray, n: int) -> bool:
-    """Move the row with the largest cost into each empty cluster, in place.
+    """Fill each empty cluster with the row that has the largest cost, in place.
 
-    Return whether this was possible; rows at distance 0 from a centre are not moved.
+    Return whether this was possible without moving rows at distance 0 from a centre.
     """
     # labels (n_rows,), costs (n_rows,): weights times squared distances
     counts = np.bincount(labels, minlength=n)
@@ -380,10 +380,10 @@ def random_pivots(
     """Return pivots of a randomly pivoted Cholesky factorisation of the kernel matrix.
 
     The probability of drawing a row x is proportional to its weight times its residual,
-    which is the part of k(x, x) that previous pivots do not explain. Rows are drawn in
-    blocks, and each row is accepted with a probability that depends on its residual
-    after the rows accepted before it in the block. Fewer pivots are returned if they
-    explain the matrix.
+    the part of k(x, x) that the previous pivots do not explain. Rows are drawn in
+    blocks. Each is then accepted with a probability that depends on its residual, given
+    the rows accepted before it in the block. If fewer pivots explain the matrix, only
+    these are returned.
     """
     # weights (n_rows,) -> (at most n_points,)
     rng, n_rows = np.random.default_rng(seed), rows.shape[0]
@@ -411,7 +411,7 @@ def random_pivots(
 
 
 def _accepted(residual: np.ndarray, least: np.ndarray) -> list[int]:
-    """Return the rows of a block whose residuals remain above their thresholds."""
+    """Return the rows in a block whose residuals stay above their thresholds."""
     # residual (n_block, n_block), least (n_block,)
     residual, kept = residual.copy(), []
     for i, threshold in enumerate(least):

@@ -1,7 +1,7 @@
 """Centred and scaled rows: dense, sparse, or arrays of other libraries.
 
-This is the only interface through which maps access rows. It hides the differences
-between array libraries.
+Maps access rows only through this interface, which hides the differences between array
+libraries.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ TableLike: TypeAlias = ArrayLike | sparse.spmatrix | sparse.sparray  # X of user
 
 
 class Inputs(ABC):
-    """Rows multiplied by sigma, minus the origin sigma * center of the raw rows."""
+    """Rows multiplied by sigma, from which the origin sigma * center is subtracted."""
 
     _rows: Any  # rows as they are stored
-    _origin: Any = None  # (1, n_features), None for zero
-    # vector that is still to be subtracted from sparse rows
+    _origin: Any = None  # (1, n_features); None stands for zero
+    # vector that has not been subtracted from sparse rows yet
     _shift: np.ndarray | None = None
     _workspace: Workspace | None = None
-    shape: tuple[int, ...]  # leading axes, and numbers of rows and columns
+    shape: tuple[int, ...]  # leading axes, number of rows, number of columns
     dtype: Any  # the floating-point dtype
 
     @property
@@ -57,7 +57,7 @@ class Inputs(ABC):
     @property
     @abstractmethod
     def dense(self) -> Array:
-        """The rows as an array."""
+        """The rows as a dense array."""
 
     @property
     def is_sparse(self) -> bool:
@@ -77,7 +77,7 @@ class Inputs(ABC):
     # ----------------------------------------------------------------- products
     @abstractmethod
     def project(self, frequencies: Frequencies) -> Array:
-        """Return w.x per row and frequency; the next call may overwrite the result."""
+        """Return w.x for each row and frequency; the next call may overwrite it."""
 
     @abstractmethod
     def affine(self, form: Affine, row_term: Array, out: Any = None) -> Array:
@@ -90,7 +90,7 @@ class Inputs(ABC):
     def project_in_order(self, frequencies: Frequencies, index: np.ndarray) -> Array:
         """Return w.x in the widest floating-point dtype, summed over columns in order.
 
-        In contrast, BLAS sums in a different order for one row than for many rows.
+        BLAS, in contrast, sums in another order for one row than for many rows.
         """
         weights = self._in_double(frequencies, index)
         xp = namespace_of(weights)
@@ -126,7 +126,7 @@ class Inputs(ABC):
     # --------------------------------------------------------------- other rows
     @abstractmethod
     def take(self, index: Any) -> Inputs:
-        """Return the rows with given indices."""
+        """Return the rows with the given indices."""
 
     @abstractmethod
     def shifted(self, vector: Any) -> Inputs:
@@ -134,19 +134,19 @@ class Inputs(ABC):
 
     @abstractmethod
     def map(self, function: Callable[[Array], Array]) -> Inputs:
-        """Return the rows of function(x), coordinate by coordinate."""
+        """Apply a function to each coordinate of the rows."""
 
     def scaled(self, sigma: float) -> Inputs:
         """Return these rows times sigma; their products with frequencies are reused."""
         return (_ScaledSparse if self.is_sparse else _ScaledDense)(self, sigma)
 
     def part_of_map(self) -> Inputs:
-        """Return these rows as the raw rows of a part of a composed map."""
+        """Return these rows as raw rows for a part of a composed map."""
         return DenseInputs(self.dense) if self._shift is not None else self._alone()
 
     @abstractmethod
     def _alone(self) -> Inputs:
-        """Return a copy of these rows without an origin."""
+        """Return these rows with a zero origin."""
 
     # ----------------------------------------------------- pairs, on the host alone
     @abstractmethod
@@ -155,7 +155,7 @@ class Inputs(ABC):
 
     def sq_distances(self, other: Inputs, out: np.ndarray | None = None) -> np.ndarray:
         """Return |x - y|^2 for all pairs of rows, accurate even for close pairs."""
-        # norms are computed first, because this checks the range of the rows
+        # norms are computed first, which raises an error for rows that are too large
         norms = self.sq_norms, other.sq_norms
         products = self.inner(other, out)
         return _kernels.sq_distances(
@@ -164,7 +164,7 @@ class Inputs(ABC):
 
     def l1_distances(self, other: Inputs) -> np.ndarray:
         """Return the sums of ``|x_l - y_l|`` for all pairs of rows."""
-        # the loop over sparse rows needs 32-bit indices, which csr_matrix prefers
+        # csr_matrix uses 32-bit indices, which the loop over sparse rows needs
         sides = (
             sparse.csr_matrix((rows.data, rows.indices, rows.indptr), rows.shape)
             if sparse.issparse(rows)
@@ -285,7 +285,7 @@ class DenseInputs(Inputs):
 
 
 class SparseInputs(Inputs):
-    """Rows of a CSR matrix; a centre is stored separately."""
+    """Rows of a CSR matrix, whose centre is stored separately."""
 
     def __init__(
         self,
@@ -325,7 +325,7 @@ class SparseInputs(Inputs):
         return projection
 
     def affine(self, form: Affine, row_term: np.ndarray, out: Any = None) -> np.ndarray:
-        # the sparse entries are scaled, which is cheaper than scaling dense products
+        # scaling the sparse entries is cheaper than scaling dense products
         offsets, scale = form.offsets, self.dtype.type(form.scale)
         if self._shift is not None:
             offsets = offsets - scale * form.frequencies.of_shift(self._shift)
@@ -347,7 +347,7 @@ class SparseInputs(Inputs):
     def sq_norms(self) -> np.ndarray:
         if self._shift is None:
             return self._checked(row_norms(self._rows, squared=True)[:, None])
-        # in float32, the three terms would cancel completely for rows far from zero
+        # in float32, cancellation of the three terms would be severe far from zero
         rows, shift = (a.astype(np.float64) for a in (self._rows, self._shift))
         with np.errstate(over="ignore", invalid="ignore"):
             squares = row_norms(rows, squared=True) - 2 * (rows @ shift)
@@ -373,7 +373,7 @@ class SparseInputs(Inputs):
 
     def map(self, function: Callable[[np.ndarray], np.ndarray]) -> Inputs:
         rows, shift = self.stored
-        at_zero = function(-shift)  # value for entries that are not stored
+        at_zero = function(-shift)  # function value for entries that are not stored
         stored = function(rows.data - shift[rows.indices])
         data = stored - at_zero[rows.indices]
         return SparseInputs(with_data(rows, data), -at_zero)
@@ -398,7 +398,7 @@ class SparseInputs(Inputs):
 
 
 class _Scaled(Inputs):
-    """Other rows times a number, so that a grid of sigma needs a single product."""
+    """Other rows times a number; a grid of sigma then needs a single product."""
 
     def __init__(self, base: Inputs, sigma: float):
         self._base, self._sigma = base, sigma
@@ -451,7 +451,7 @@ def _add_terms(projection: Array, form: Affine, row_term: Array, out: Any) -> Ar
 
 
 def _difference_norms(left: Any, right: Any) -> np.ndarray:
-    """Return the squared norms of differences between rows, dense or sparse."""
+    """Return the squared norms of differences of dense or sparse rows."""
     return row_norms(left - right, squared=True)
 
 
@@ -464,5 +464,5 @@ def times_columns(rows: Any, factors: np.ndarray) -> Any:
 
 
 def with_data(rows: sparse.csr_array, data: np.ndarray) -> sparse.csr_array:
-    """Return a sparse matrix with other entries in the same positions."""
+    """Return a sparse matrix with new entries in the same positions."""
     return type(rows)((data, rows.indices, rows.indptr), shape=rows.shape)

@@ -20,15 +20,15 @@ _EPOCH, _DAY = np.datetime64(0, "us"), np.timedelta64(1, "D")
 
 
 def is_data_frame(X: Any) -> bool:
-    """Return whether a table is a data frame, in which each column has its own type."""
+    """Return whether a table is a data frame."""
     return hasattr(X, "columns") and hasattr(X, "dtypes") and len(X.shape) == 2
 
 
 def validated_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     """Return a frame or an array of any dtype, after scikit-learn's checks.
 
-    Missing values are allowed. The names and the number of columns are recorded if
-    ``reset``, and otherwise compared with those recorded.
+    Missing values are allowed. If ``reset`` is True, the number and names of columns
+    are recorded; otherwise they are compared with the recorded ones.
     """
     if is_data_frame(X):
         (name, count), *_ = [*Counter(X.columns).most_common(1), (None, 1)]
@@ -45,7 +45,7 @@ def validated_table(estimator: Any, X: Any, *, reset: bool) -> Any:
                     f"of 1 is required by {type(estimator).__name__}."
                 )
         return X
-    if isinstance(X, (list, tuple)):  # rows whose values may have several types
+    if isinstance(X, (list, tuple)):  # the values of a row may have several types
         X = np.array(X, dtype=object)
     elif hasattr(X, "__dlpack__"):
         X = to_host(X)
@@ -62,9 +62,9 @@ def read_table_and_targets(
     *,
     reset: bool,
 ) -> tuple[np.ndarray, np.ndarray, TableReader]:
-    """Return the matrix of a raw table, its targets, and the reader.
+    """Return the matrix of a raw table, the targets, and the reader of the table.
 
-    If no reader is given, one is created for tables like this one.
+    If no reader is given, one is created for tables with the same columns.
     """
     X = validated_table(estimator, X, reset=reset)
     if reader is None:
@@ -106,12 +106,12 @@ class TableReader:
     the same in all batches and processes.
     """
 
-    kinds: tuple[str, ...]  # kinds of the columns
-    names: tuple[Any, ...]  # for error messages
+    kinds: tuple[str, ...]  # one per column
+    names: tuple[Any, ...]  # column names for error messages
 
     @classmethod
     def of(cls, X: Any, categories: Any = None) -> TableReader:
-        """Return a reader for tables with the same columns as this validated table."""
+        """Return a reader for tables with the same columns as a validated table."""
         columns = list(each_column(X))
         names = tuple(X.columns) if is_data_frame(X) else tuple(range(X.shape[1]))
         kinds = [_kind_of_each(column) for column in columns]
@@ -120,13 +120,13 @@ class TableReader:
         return cls(tuple(kinds), names)
 
     def __add__(self, other: TableReader) -> TableReader:
-        """Return the reader for the rows of two tables with the same columns."""
+        """Combine the readers of two tables with the same columns."""
         rank = (EMPTY, NUMBER, CATEGORY).index
         pairs = zip(self.kinds, other.kinds, strict=True)
         return TableReader(tuple(max(pair, key=rank) for pair in pairs), self.names)
 
     def read(self, X: Any) -> np.ndarray:
-        """Return the matrix of a table that has been validated."""
+        """Convert a validated table to a matrix."""
         plain = not is_data_frame(X) and X.dtype.kind in "biuf"
         if plain and CATEGORY not in self.kinds:
             keep = X.dtype == np.float32
@@ -143,7 +143,7 @@ class TableReader:
         return matrix
 
     def read_column(self, column: Any, j: int) -> np.ndarray:
-        """Convert a column to numbers, given its position."""
+        """Convert the column at a given position to numbers."""
         if self.kinds[j] == EMPTY:
             return np.full(len(column), np.nan)
         if self.kinds[j] == CATEGORY:
@@ -153,7 +153,7 @@ class TableReader:
 
 def each_column(X: Any) -> Iterator[Any]:
     """Yield the columns of a table, as arrays or pandas Series."""
-    if hasattr(X, "iloc"):  # by position, because names may occur twice
+    if hasattr(X, "iloc"):  # names may occur twice, positions cannot
         yield from (X.iloc[:, j] for j in range(X.shape[1]))
     elif hasattr(X, "get_columns"):  # polars
         yield from (column.to_numpy() for column in X.get_columns())
@@ -164,7 +164,7 @@ def each_column(X: Any) -> Iterator[Any]:
 
 
 def _kind_of_each(column: Any) -> str:
-    """Return the kind of a column: numbers or dates, categories, or no values."""
+    """Return the kind of a column: numbers (or dates), categories, or empty."""
     kind = getattr(column.dtype, "kind", "O")
     if kind in "biufmM":
         return NUMBER
@@ -211,7 +211,7 @@ def _as_dates(values: list[Any], name: Any) -> np.ndarray:
     """Convert a list of date objects to an array of dates."""
     try:
         with warnings.catch_warnings():
-            # NumPy warns that time zones are dropped, but the moments do not change
+            # NumPy warns about dropped time zones, but converts to UTC first
             warnings.simplefilter("ignore")
             return np.array(values, dtype="datetime64[us]")
     except (TypeError, ValueError) as error:
@@ -228,7 +228,7 @@ def _days(values: np.ndarray) -> np.ndarray:
 
 
 def codes_of(column: Any) -> np.ndarray:
-    """Return a number for each category of a column, and NaN for missing values."""
+    """Return the code of each category in a column, and NaN for missing values."""
     kind = getattr(column.dtype, "kind", "O")
     if isinstance(column.dtype, np.dtype) and kind in "biuf":
         return np.asarray(column).astype(np.float64)
@@ -248,10 +248,10 @@ def codes_of(column: Any) -> np.ndarray:
 
 
 def _code(value: Any) -> float:
-    """Return the code of a category: a number is kept, any other value is hashed."""
+    """Return the code of a category, which is the number itself or a hash."""
     if is_missing(value):
         return np.nan
     if kind_of(type(value)) in ("boolean", "integer", "number"):
         return float(value)
     high, low = (murmurhash3_32(str(value), seed, positive=True) for seed in (0, 1))
-    return float(high * 2**20 + low % 2**20)  # 52 bits are exact in float64
+    return float(high * 2**20 + low % 2**20)  # float64 represents 52 bits exactly

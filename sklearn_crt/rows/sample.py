@@ -17,23 +17,23 @@ from .inputs import Rows
 # Constants of SplitMix64 (Steele, Lea, Flood 2014), which spreads the information of
 # each bit over all bits of the result.
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_CHUNK = 2**20  # numbers that are hashed at a time, few enough for the cache
-# The leading half of a hash is computed from numbers rounded to 32 binary digits, so
-# that the order of the hashes hardly ever depends on rounding errors, such as those of
-# a preceding transformer. The other half is computed from the exact numbers, so that
-# rows that differ only in their last digits are distinct.
+_CHUNK = 2**20  # number of values hashed at a time, which fit into the cache
+# The leading half of a hash is computed from numbers rounded to 32 binary digits. Hence
+# the order of the hashes hardly ever depends on rounding errors, such as those of a
+# preceding transformer. The other half is computed from the exact numbers, which
+# distinguishes rows that differ only in their last digits.
 _HALF, _KEPT = np.uint64(2**19), ~np.uint64(2**20 - 1)
 _LEADING = ~np.uint64(2**32 - 1)
 
 
 @dataclass(frozen=True, eq=False)
 class DistinctSample:
-    """A random sample of the distinct rows, with the total weight of each row's copies.
+    """A random sample of distinct rows, each with the total weight of its copies.
 
     Rows count as equal only if their targets are equal, too. The sample consists of the
-    rows with the smallest hashes, so it depends neither on the order of the rows nor on
-    the batches in which they arrive, and a row of weight 2 counts as two equal rows.
-    Two samples can be added: ``a + b`` is the sample of the rows of both.
+    rows with the smallest hashes, so it depends neither on the order of the rows, nor
+    on how they are batched, nor on whether a row has weight 2 or occurs twice. ``a +
+    b`` is the sample of the rows of both samples.
     """
 
     X: Rows  # (n_rows, n_features)
@@ -44,7 +44,7 @@ class DistinctSample:
 
     @classmethod
     def of(cls, batches: Iterable[tuple[Any, ...]], size: int) -> DistinctSample:
-        """Return the sample of batches, which are tuples (X, y, weights, ...)."""
+        """Draw a sample from batches, which are tuples (X, y, weights, ...)."""
         parts = (
             _smallest(X, y, weights, hashes(X, y), size)
             for X, y, weights, *_ in batches
@@ -52,7 +52,7 @@ class DistinctSample:
         return reduce(add, parts)
 
     def __add__(self, other: DistinctSample) -> DistinctSample:
-        """Return the sample of both sets of rows together."""
+        """Return the sample of the combined rows."""
         return _smallest(
             joined([self.X, other.X]),
             np.concatenate([self.y, other.y]),
@@ -103,14 +103,14 @@ def hashes(X: Rows, y: np.ndarray) -> np.ndarray:
 
 
 def _sums_of_dense(values: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    """Return sums of the mixed entries of each row times odd factors, (2, n_rows)."""
+    """Return the sums of each row's mixed entries times odd factors, (2, n_rows)."""
     return (_mixed(values) * factors).sum(axis=2, dtype=np.uint64)
 
 
 def _mixed(values: np.ndarray) -> np.ndarray:
-    """Return mixed bits of rounded and of exact numbers; those of 0 are 0.
+    """Mix the bits of rounded and of exact numbers; the result for 0 is 0.
 
-    Zeros therefore add nothing to a hash, and sparse rows can omit them.
+    Therefore zeros do not change a hash, and sparse rows can omit them.
     """
     exact = np.add(values, 0.0, dtype=np.float64, order="C").view(np.uint64)  # no -0.0
     bits = np.stack([(exact + _HALF) & _KEPT, exact])

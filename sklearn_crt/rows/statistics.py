@@ -29,11 +29,11 @@ from .._array import (
 )
 from .inputs import Rows
 
-_MOMENT_BYTES = 2**19  # bytes of the float64 copy of a batch, which fits into the cache
-_COVARIANCE_BYTES = 2**22  # the same for covariances, enough for efficient products
-# the same on a device, where launching a kernel takes as long as processing a MiB
+_MOMENT_BYTES = 2**19  # size of the float64 copy of a batch, which fits into the cache
+_COVARIANCE_BYTES = 2**22  # size of a batch for covariances, for efficient products
+# size of a batch on a device, where launching a kernel takes as long as a MiB of data
 _DEVICE_BYTES = 2**27
-_ROUNDING = 1e-14  # rounding error of sparse variances, relative to mean squares
+_ROUNDING = 1e-14  # rounding errors of sparse variances, relative to mean squares
 
 
 def _batches(
@@ -56,16 +56,16 @@ def _batches(
 
 @dataclass(frozen=True)
 class ColumnMoments:
-    """Total weight, and mean, variance, mean absolute value and minimum per column.
+    """Total weight, and the mean, variance, mean |x| and minimum of each column.
 
     The statistics are computed in float64, and the order in which they are merged
-    affects only rounding errors. Squares are centred at the mean, whose rounding error
-    is also stored, so that columns far from zero lose no precision.
+    affects only rounding errors. To preserve precision for columns far from zero,
+    squares are centred at the mean, and the rounding error of the mean is also stored.
     """
 
     weight: float
     mean: np.ndarray  # (n_features,)
-    rest: np.ndarray  # (n_features,): the mean is mean + rest
+    rest: np.ndarray  # (n_features,); the exact mean is mean + rest
     variance: np.ndarray  # (n_features,)
     mean_abs: np.ndarray  # (n_features,)
     minimum: np.ndarray  # (n_features,)
@@ -122,8 +122,8 @@ class ColumnMoments:
         mean, variance = mean_variance_axis(X, axis=0, weights=share)
         counted = X if np.all(weights) else X[weights > 0]
         minimum, _ = min_max_axis(counted, axis=0)
-        variance = np.maximum(variance, 0)  # constant columns have rounding errors
-        # a column with zeros is not far from zero relative to its standard deviation
+        variance = np.maximum(variance, 0)  # rounding errors may be negative
+        # only columns without zeros can be far from zero, relative to their deviations
         is_full = np.bincount(X.indices, minlength=mean.size) == X.shape[0]
         rest = np.zeros_like(mean)
         if is_full.any():
@@ -172,8 +172,8 @@ class ColumnMoments:
 class Covariance:
     """Weighted mean and covariance matrix; ``a + b`` merges two sets of rows.
 
-    Both are computed in float64. Dense batches are centred first, so that columns far
-    from zero lose no precision. The time is O(n d^2), the memory O(d^2).
+    Both are computed in float64, and dense batches are centred first, which preserves
+    precision for columns far from zero. This takes O(n d^2) time and O(d^2) memory.
     """
 
     weight: float
@@ -198,7 +198,8 @@ class Covariance:
         if sparse.issparse(X):
             products = (X.T @ X.multiply(share[:, None])).toarray()
             matrix = products - np.outer(mean, mean)
-            # the variance of a constant column is a rounding error, and may be negative
+            # for a constant column, the variance is a rounding error and may be
+            # negative
             constant = matrix.diagonal() <= _ROUNDING * products.diagonal()
             matrix[constant] = matrix[:, constant] = 0
             return cls(weight, mean, matrix)
@@ -220,9 +221,9 @@ class Covariance:
 class RowSample:
     """Uniform random sample of the rows with positive weight.
 
-    Each row gets a random priority, and the rows with the smallest priorities are kept.
-    Two samples can therefore be merged by ``a + b``, and reading rows in batches gives
-    the same sample as reading them all at once.
+    Each row is assigned a random priority, and the rows with the smallest priorities
+    are kept. Therefore two samples can be merged by ``a + b``, and the sample does not
+    depend on whether rows are read in batches or all at once.
     """
 
     rows: Rows  # (n_rows, n_features)
@@ -240,7 +241,7 @@ class RowSample:
         n_before: int = 0,
         size: int = 1000,
     ) -> RowSample:
-        """Draw a sample of rows."""
+        """Draw a sample of the rows."""
         # X (n_rows, n_features), sample_weight (n_rows,)
         rng.bit_generator.advance(n_before)  # type: ignore[attr-defined]  # PCG64 can
         n_rows: int = X.shape[0]
@@ -269,7 +270,7 @@ class RowSample:
         """Return the weighted median distance between distinct rows."""
         weights, pairs = self.weights, np.triu_indices(self.rows.shape[0], 1)
         distances = _pair_distances(self.rows.astype(np.float64), pairs)
-        # distances between equal sparse rows are rounding errors
+        # for equal sparse rows, distances are rounding errors
         distinct = distances > 1e-7 * distances.max(initial=0)
         pair_weights = np.where(distinct, (weights[:, None] * weights)[pairs], 0)
         order = np.argsort(distances)
@@ -282,12 +283,12 @@ class RowSample:
     def distinct(self) -> tuple[Rows, np.ndarray]:
         """Return the distinct rows and their weights, sorted by a random projection.
 
-        The result therefore does not depend on the order of the rows, and a row of
-        weight two counts as two equal rows.
+        The result depends neither on the order of the rows, nor on whether a row has
+        weight 2 or occurs twice.
         """
         # -> (n_distinct, n_features), (n_distinct,)
         rows, weights = self.rows, self.weights
-        if rows.shape[0] == 0:  # all weights are zero
+        if rows.shape[0] == 0:  # all weights were zero
             return np.zeros((1, rows.shape[1]), rows.dtype), np.ones(1)
         direction = np.random.default_rng(0).standard_normal(rows.shape[1])
         order = np.argsort(rows @ direction, kind="stable")
@@ -298,11 +299,11 @@ class RowSample:
 
 
 def _pair_distances(rows: Rows, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Return the distances between all pairs of rows, dense or sparse.
+    """Return the distances between all pairs of dense or sparse rows.
 
-    Distances computed from inner products lose precision if rows are far from zero.
-    This is possible only for sparse columns with most of their entries stored, so these
-    columns are made dense and their differences are computed directly.
+    If rows are far from zero, distances computed from inner products lose precision.
+    Sparse columns can be far from zero only if most of their entries are stored, so
+    these columns are made dense and their differences are computed directly.
     """
     # (n_rows, n_features) -> (n_rows * (n_rows - 1) / 2,)
     if isinstance(rows, np.ndarray):
@@ -319,9 +320,9 @@ T = TypeVar("T", ColumnMoments, RowSample, Covariance)
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Statistics of queries and, if given, of keys; ``a + b`` merges two sets of rows.
+    """Statistics of queries and, if given, of keys; ``a + b`` combines sets of rows.
 
-    The parameters of a sampler and these statistics determine its feature map.
+    Together with the parameters of a sampler, they determine its feature map.
     """
 
     seed: tuple[int, ...]
@@ -355,7 +356,7 @@ class Statistics:
         return [sample for sample in both if sample is not None]
 
     def frequency_stream(self) -> np.random.Generator:
-        """Return a new random generator for frequencies, always in the same state."""
+        """Return a generator for frequencies; its initial state is always the same."""
         return np.random.default_rng(self.seed).spawn(2)[0]
 
     def _row_stream(self, side: int | None) -> np.random.Generator:
@@ -373,7 +374,7 @@ class Statistics:
         covariance: bool = False,
         n_before: int = 0,
     ) -> Statistics:
-        """Return the statistics after further rows have been read."""
+        """Return statistics that include further rows."""
         # X (n_rows, n_features), X_key (n_keys, n_features), sample_weight (n_rows,)
 
         def sampled(
@@ -410,7 +411,7 @@ class Statistics:
         return replace(self, **changes)
 
     def __add__(self, other: Statistics) -> Statistics:
-        """Return the statistics of both sets of rows together, with the first seed."""
+        """Return the statistics of the combined rows, with the seed of self."""
         names = [field.name for field in fields(self) if field.name != "seed"]
         pairs = {name: (getattr(self, name), getattr(other, name)) for name in names}
         sums: dict[str, Any] = {name: _sum(*pair) for name, pair in pairs.items()}
@@ -422,7 +423,7 @@ class Statistics:
 
 
 def _sum(a: T | None, b: T | None) -> T | None:
-    """Return a + b; if one of them is None, return the other."""
+    """Return a + b or, if one of them is None, the other."""
     if a is None or b is None:
         return b if a is None else a
     return a + b

@@ -1,4 +1,4 @@
-"""Validation of targets and sample weights, shared by all estimators.
+"""Validation of targets and sample weights for all estimators.
 
 Estimators pass y through ``plain_targets`` before scikit-learn validates it. After
 that, ``label_codes`` converts labels to integer codes, ``number_columns`` converts
@@ -31,10 +31,10 @@ from .._array import (
 )
 from .._compat import _check_sample_weight
 
-_MOST_LABELS = 100  # more different integers than this are treated as numbers
-# Products of two weights, and squares of targets, neither overflow nor underflow, even
-# when summed over rows, if weights and targets stay within two fifths of the exponent
-# range of their floating-point dtype. The same holds for squares of targets times
+_MOST_LABELS = 100  # integers with more distinct values are treated as numbers
+# If weights and targets stay within two fifths of the exponent range of their
+# floating-point dtype, neither products of two weights nor squares of targets overflow
+# or underflow, even when summed over rows. The same holds for squares of targets times
 # weights if these products stay within nine tenths of the range.
 _RANGE, _RANGE_OF_PRODUCTS = 0.4, 0.9
 _DATES = datetime.date, datetime.time, datetime.timedelta
@@ -46,23 +46,23 @@ _MISSING = "NAType", "NaTType"  # type names of missing values in pandas
 def plain_targets(y: Any) -> Any:
     """Return targets as a NumPy array of booleans, integers, floats or strings.
 
-    Nullable columns, Arrow-backed columns, categorical columns and arrays of objects
-    are converted to the array that NumPy would create from the same values. Under
+    Nullable, Arrow-backed and categorical columns and arrays of objects are converted
+    to the arrays that NumPy would create from the same values. Under
     ``array_api_dispatch=True``, arrays of other libraries are returned unchanged.
     """
     if y is None or issparse(y) or is_foreign(y):
         return y
     refuse_dates(y, "y")
-    # a fixed memory order, so that products round the same way for all containers
+    # the order is fixed, so that rounding in products does not depend on the container
     values = np.asarray(y, order="C")
-    refuse_dates(values, "y")  # y may have been a list of dates
+    refuse_dates(values, "y")  # y may be a list of dates
     return _from_objects(values) if values.dtype.kind == "O" else values
 
 
 def _from_objects(values: np.ndarray) -> np.ndarray:
     """Convert objects to booleans, integers or floats; strings remain objects."""
     flat = values.ravel().tolist()
-    kinds: dict[str, Any] = {}  # an example of each kind of value
+    kinds: dict[str, Any] = {}  # maps each kind of value to an example
     for kind, value in {type(value): value for value in flat}.items():
         kinds.setdefault(kind_of(kind), value)
     if "date" in kinds:
@@ -88,7 +88,7 @@ def _from_objects(values: np.ndarray) -> np.ndarray:
                 "rows, or fill in a label for them."
             )
         return values
-    if "missing" in kinds:  # scikit-learn's validation then reports that y contains NaN
+    if "missing" in kinds:  # scikit-learn's validation will report that y contains NaN
         flat = [np.nan if is_missing(value) else value for value in flat]
         return np.array(flat, dtype=np.float64).reshape(values.shape)
     if kinds.keys() == {"boolean"}:
@@ -124,9 +124,9 @@ def is_missing(value: Any) -> bool:
 
 
 def are_labels(y: np.ndarray) -> bool:
-    """Return whether plain targets are labels, if the estimator also takes numbers.
+    """Return whether plain targets are labels, for estimators that also take numbers.
 
-    Strings, booleans and at most 100 different integers in one column are labels.
+    A single column of strings, booleans or at most 100 distinct integers has labels.
     """
     # y (n_rows,) or (n_rows, n_outputs)
     if y.ndim > 1 or y.dtype.kind == "f":
@@ -137,8 +137,8 @@ def are_labels(y: np.ndarray) -> bool:
 def as_numbers(y: Array) -> Array:
     """Return targets in the widest floating-point dtype, after checking their range.
 
-    This raises ValueError if the squares of the targets would overflow, or if all
-    values of an output are so small that their squares would underflow.
+    ValueError is raised if squares of the targets would overflow, or if all values of
+    an output are so small that their squares would underflow.
     """
     xp = namespace_of(y)
     y = xp.astype(y, float_types(y)[0])
@@ -162,7 +162,7 @@ def _sizes(y: Array) -> np.ndarray:
 
 
 def _outside(sizes: np.ndarray, least: float, most: float) -> np.ndarray:
-    """Return the sizes that lie outside a range; 0 is always allowed."""
+    """Return those sizes that lie outside a range and are not 0."""
     return sizes[(sizes > most) | ((sizes > 0) & (sizes < least))]
 
 
@@ -187,7 +187,7 @@ def label_codes(estimator: Any, y: Array, first: bool, final: bool) -> Array:
 
 
 def number_columns(estimator: Any, y: Array, first: bool, final: bool) -> Array:
-    """Return (n_rows, n_outputs) targets in the widest floating-point dtype."""
+    """Return the targets (n_rows, n_outputs) in the widest floating-point dtype."""
     y = as_numbers(y)
     if first:
         estimator._one_output = y.ndim == 1
@@ -221,7 +221,7 @@ def check_same_outputs(one: Any, other: Any) -> None:
 
 # ----------------------------------------------------------------------------- weights
 class WeightedRows(NamedTuple):
-    """Rows with positive weights, and the positions of rows of weight 0."""
+    """Rows with positive weights, and the positions of rows with weight 0."""
 
     X: Any  # (n_rows, n_features)
     y: Array  # (n_rows,) or (n_rows, n_outputs)
@@ -232,10 +232,10 @@ class WeightedRows(NamedTuple):
 def weighted_rows(X: Any, y: Array, sample_weight: Any) -> WeightedRows:
     """Return the rows with positive weights, their targets and their weights.
 
-    Without weights each row has weight 1. Weights are not rescaled and have the widest
-    floating-point dtype, so that models fitted with weights of very different sizes can
-    be merged. Single-precision computations choose their dtype with
-    ``type_for_weights``.
+    Without ``sample_weight``, each row has weight 1. Weights have the widest
+    floating-point dtype and are not rescaled, so that models fitted with weights of
+    very different sizes can be merged. For single-precision rows, ``type_for_weights``
+    chooses the dtype.
     """
     weights = read_weights(X, sample_weight)
     if sample_weight is None:
@@ -267,7 +267,7 @@ def read_weights(X: Any, sample_weight: Any) -> Array:
 
 
 def type_for_weights(weights: Array, dtype: Any) -> Any:
-    """Return dtype, or the widest dtype if sums of weights would exceed its range."""
+    """Return dtype or, if sums of weights would exceed its range, the widest dtype."""
     wide = float_types(weights)[0]
     if dtype == wide:
         return dtype

@@ -1,4 +1,4 @@
-"""Models for raw tables with numbers, categories and missing values."""
+"""Estimators for raw tables with numbers, categories and missing values."""
 
 from typing import TYPE_CHECKING
 

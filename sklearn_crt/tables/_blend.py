@@ -25,32 +25,32 @@ from ..rows.raw_table import CATEGORY
 from ._columns import Encoding, Score
 from ._sampler import AnovaSampler, SampleValue
 
-FLOOR = 0.002  # smallest probability of a class that a part predicts
-# predictions may exceed the range of the targets by this proportion of it
+FLOOR = 0.002  # smallest class probability that a part predicts
+# predictions may exceed the range of the targets by this proportion of the range
 _BEYOND = 0.2
-_MOST_AXES = 20  # largest number of columns of the learned metric
-# With more than _MANY rows, features of the ANOVA kernel are not stored. At most
-# _MOST_TESTED rows have cross-validated predictions from which weights are computed.
+_MOST_AXES = 20  # limit on the number of columns in the learned metric
+# With more than _MANY rows, features of the ANOVA kernel are not stored. Weights are
+# computed from cross-validated predictions for at most _MOST_TESTED rows.
 _MANY, _MOST_TESTED = 10_000, 4_000
-_FEW = 600  # with fewer rows, kernel and metric are learned in each fold
-_LEAST_ROWS = 40  # with fewer rows only the ANOVA part is used
-_LEAST_SHARE = 0.05  # minimum importance of a column for similarities, times n_columns
+_FEW = 600  # with fewer rows, each fold learns a kernel and a metric
+_LEAST_ROWS = 40  # with fewer rows, only the ANOVA part is used
+_LEAST_SHARE = 0.05  # lower bound of importances for similarities, times n_columns
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
-# threshold on the first fold for the local linear part, which is the slowest
+# minimum weight on the first fold of the local linear part, which is the slowest
 _LEAST_AT_FIRST = 0.1
-# powers of blended probabilities that are compared
+# candidates for the power to which blended probabilities are raised
 _POWERS = 0.8, 0.9, 1.0, 1.1, 1.2, 1.35
 
 
 class TargetRange(NamedTuple):
-    """What is predicted: numbers within a range, or classes."""
+    """The kind of prediction: numbers within a range, or class probabilities."""
 
-    n_classes: int | None  # None for numbers
+    n_classes: int | None  # None for regression
     low: float = 0.0
     high: float = 1.0
 
     def bounded(self, found: np.ndarray) -> np.ndarray:
-        """Return limited predictions, or probabilities of at least FLOOR, (n, k)."""
+        """Return clipped numbers, or probabilities of about FLOOR or more, (n, k)."""
         if self.n_classes is None:
             return np.clip(found.reshape(len(found), 1), self.low, self.high)
         found = np.maximum(found, FLOOR)
@@ -63,11 +63,11 @@ class TargetRange(NamedTuple):
         return -np.log(found[np.arange(len(y)), y])
 
     def vary(self, y: np.ndarray, folds: Sequence[Any]) -> bool:
-        """Return whether the targets differ in the training rows of each fold."""
+        """Return whether the targets vary among the training rows of each fold."""
         return all(np.ptp(y[train]) > 0 for train, _ in folds)
 
     def columns(self, found: np.ndarray) -> np.ndarray:
-        """Return predictions as columns for another model: numbers, or logits."""
+        """Convert predictions to columns for another model: numbers or logits."""
         if self.n_classes is None:
             return found
         logits = np.log(found) - np.log(found).mean(axis=1, keepdims=True)
@@ -75,7 +75,7 @@ class TargetRange(NamedTuple):
 
 
 def range_of(y: np.ndarray) -> TargetRange:
-    """Return the limits of predictions of numeric targets."""
+    """Return the limits within which predictions of numerical targets must lie."""
     beyond = _BEYOND * float(np.ptp(y))
     return TargetRange(None, float(y.min()) - beyond, float(y.max()) + beyond)
 
@@ -101,14 +101,14 @@ class Part:
 
     @classmethod
     def of(cls, targets: TargetRange, *steps: Any) -> Part:
-        """Return the part whose model is a pipeline of these steps."""
+        """Return a part whose model is a pipeline of the given steps."""
         # imported here, because few users need it
         from sklearn.pipeline import make_pipeline
 
         return cls(targets, make_pipeline(*steps))
 
     def fitted(self, rows: TableRows) -> Part:
-        """Return the part with a fitted model."""
+        """Return a copy whose model is fitted to the rows."""
         weights = {
             f"{name}__sample_weight": rows.weights
             for name, step in self.model.steps
@@ -128,7 +128,7 @@ class Part:
 
 
 def additive_part(targets: TargetRange, encoding: Encoding) -> Part:
-    """Return ridge or logistic regression on splines and one-hot encoded categories."""
+    """Return a linear model of splines and one-hot encoded categories."""
     # imported here, because few users need them
     from sklearn.linear_model import LogisticRegression, RidgeCV
     from sklearn.pipeline import make_pipeline
@@ -159,9 +159,9 @@ def local_part(targets: TargetRange, metric: Any, **options: Any) -> Part:
 
 
 def with_choices(local: Part, *, metric: bool) -> Part:
-    """Return a local linear part with the ``sigma`` and ``alpha`` of a fitted part.
+    """Return a local linear part that reuses ``sigma`` and ``alpha`` of a fitted part.
 
-    With ``metric`` it also keeps the fitted metric; otherwise it learns a new one.
+    If ``metric`` is True, it also reuses the metric; otherwise it learns a new one.
     """
     learned, model = local.model
     options = {"sigma": model.sigma_, "alpha": model.alpha_}
@@ -172,7 +172,7 @@ def with_choices(local: Part, *, metric: bool) -> Part:
 
 
 def encoder(encoding: Encoding, numbers: Any) -> Any:
-    """Return a transformer of encoded rows that one-hot encodes the categories."""
+    """Return a transformer that one-hot encodes the categories of encoded rows."""
     from sklearn.compose import make_column_transformer
     from sklearn.preprocessing import OneHotEncoder
 
@@ -193,12 +193,12 @@ def encoder(encoding: Encoding, numbers: Any) -> Any:
 def blend_weights(
     found: Sequence[np.ndarray], rows: TableRows, targets: TargetRange
 ) -> np.ndarray:
-    """Return weights with sum 1 that minimise the loss of the weighted average."""
+    """Return weights that sum to 1 and minimise the loss of the weighted average."""
     share, k = rows.weights / rows.weights.sum(), len(found)
     weights = np.full(k, 1 / k)
     if targets.n_classes is not None:
         own = np.stack([p[np.arange(len(rows.y)), rows.y] for p in found], axis=1)
-        for _ in range(300):  # expectation maximisation for a mixture
+        for _ in range(300):  # expectation maximisation for mixture weights
             weights = weights * (share @ (own / (own @ weights)[:, None]))
         return weights / weights.sum()
     from scipy.optimize import minimize
@@ -224,12 +224,13 @@ def similar_rows(
 ) -> NadarayaWatsonRegressor:
     """Return a kernel average in which columns are scaled by their importance.
 
-    ``sources`` contains, for each column of the rows, the column of the table that it
-    comes from, and ``shares`` the importance of each column of the table.
+    ``sources`` contains, for each column of the rows, the index of the table's column
+    from which it was computed, and ``shares`` the importance of each of the table's
+    columns.
     """
     Z, share = rows.V, rows.weights / rows.weights.sum()
     spread = np.bincount(sources, share @ (Z - share @ Z) ** 2, len(shares))
-    # unimportant columns count a little, so that changes in them are detected
+    # unimportant columns also contribute, so that unusual values in them are detected
     sizes = np.maximum(shares, _LEAST_SHARE / len(shares))
     sigma = np.sqrt(2 * sizes / np.where(spread > 0, spread, 1))[sources]
     averages = NadarayaWatsonRegressor(sigma=sigma)
@@ -241,7 +242,7 @@ class Blend(NamedTuple):
 
     targets: TargetRange
     encoding: Encoding
-    columns: Any  # the fitted transformer of encoded rows for the local linear part
+    columns: Any  # fitted transformer of encoded rows for the local part
     additives: list[Part]  # one per fold
     anova: Part
     local: Part | None
@@ -249,7 +250,7 @@ class Blend(NamedTuple):
     weights: dict[str, float]
     losses: dict[str, float] = {}
     power: float = 1.0
-    errors: Errors | None = None  # of cross-validated predictions; None for labels
+    errors: Errors | None = None  # of cross-validated predictions; None for classes
 
     def predict(self, V: np.ndarray) -> np.ndarray:
         """Return predictions, (n, k)."""
@@ -267,19 +268,19 @@ class Blend(NamedTuple):
 
     @property
     def ridge(self) -> Any:
-        """The fitted estimator with the ANOVA kernel."""
+        """The fitted ridge estimator with the ANOVA kernel."""
         return self.anova.model[-1]
 
 
 def with_additive(
     Z: np.ndarray, additive: np.ndarray, targets: TargetRange
 ) -> np.ndarray:
-    """Return rows with the predictions of the additive part as additional columns."""
+    """Append the predictions of the additive part to the columns of the rows."""
     return np.column_stack([Z, targets.columns(additive)])
 
 
 def calibrated(found: np.ndarray, power: float, targets: TargetRange) -> np.ndarray:
-    """Return numbers unchanged, and a normalised power of class probabilities."""
+    """Return numbers unchanged; raise probabilities to a power and normalise them."""
     if targets.n_classes is None:
         return found
     found = found**power
@@ -304,7 +305,7 @@ class BlendValue(SampleValue):
     def _learn(self, step: Step = no_step) -> Blend:
         """Return the fitted parts and their weights."""
         sample, (n_folds, n_jobs, seed, kinds, n_classes) = self.sample, self.choices
-        assert sample is not None  # there are rows
+        assert sample is not None  # only called once there are rows
         rows = TableRows(sample.X, sample.y, sample.weights)
         targets = range_of(rows.y) if n_classes is None else TargetRange(n_classes)
         categories = [j for j, kind in enumerate(kinds) if kind == CATEGORY]
@@ -390,7 +391,7 @@ class BlendValue(SampleValue):
 def _folds(
     rows: TableRows, targets: TargetRange, n_folds: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return training and test rows of each fold; rows must be in random order."""
+    """Return the training and test rows of each fold, given rows in random order."""
     n_rows = len(rows.y)
     order = np.arange(n_rows)
     if targets.n_classes is not None:
@@ -406,7 +407,7 @@ def _folds(
 def _in_folds(
     part: Part, rows: TableRows, folds: Sequence[Any], parallel: Parallel
 ) -> tuple[list[Part], list[np.ndarray]]:
-    """Return the part fitted without each fold, and its predictions for the fold."""
+    """For each fold, fit the part to the other folds and predict the fold."""
     pairs = parallel(delayed(_without_fold)(part, rows, *fold) for fold in folds)
     fitted, predictions = zip(*pairs, strict=True)
     return list(fitted), list(predictions)

@@ -1,4 +1,4 @@
-"""Scores of numbers and codes of categories, which ANOVA kernels compare."""
+"""Scores of numbers and codes of categories, from which ANOVA kernels are computed."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .._quantiles import weighted_quantiles
 from ..metric._columns import softly_clipped
 from ..rows.raw_table import CATEGORY
 
-_LEAST_COUNT = 10  # categories with fewer rows are merged into one
-# quantile levels; the outer two limit the values that determine the scale
+_LEAST_COUNT = 10  # categories with fewer rows share one code
+# quantile levels: the outer two limit the values from which the scale is computed
 _LEVELS = np.array([0.01, 0.5, 0.99])
-_MISSING = np.inf  # represents a missing category; infinite values in X are rejected
+_MISSING = np.inf  # code of missing categories, because X cannot be infinite
 
 
 class Score(NamedTuple):
     """Standardised numbers, in which the median replaces missing values.
 
-    Scores are clipped softly, so that outliers stay ordered without being far from all
-    other rows. The scale is the standard deviation of the values limited to the range
-    of their 1 % and 99 % quantiles, so that it does not depend on a few huge values.
+    Scores are softly clipped, so that outliers keep their order without being far from
+    all other rows. The scale is the standard deviation of the values after clipping
+    them to their 1 % and 99 % quantiles, so it does not depend on a few huge values.
     """
 
     source: int
@@ -34,17 +34,17 @@ class Score(NamedTuple):
 
     @classmethod
     def of(cls, source: int, values: np.ndarray, weights: np.ndarray) -> Score:
-        """Return the score of the numbers of a column, some of which may be missing."""
+        """Fit the score to a column of numbers, some of which may be missing."""
         known = ~np.isnan(values)
         values, weights = values[known], weights[known]
         if not len(values):
             return cls(source, 0.0, 0.0, 1.0)
         (quantiles,) = weighted_quantiles(weights[None], values, _LEVELS)
         low, median, high = map(float, quantiles)
-        # if nearly all values are equal, no values are limited
+        # if nearly all values are equal, no values are clipped
         if low == high:
             low, high = float(values.min()), float(values.max())
-        unit = max(abs(low), abs(high), np.finfo(float).tiny)  # squares may overflow
+        unit = max(abs(low), abs(high), np.finfo(float).tiny)  # squares could overflow
         inside = np.clip(values, low, high) / unit
         mean = float(np.average(inside, weights=weights))
         scale = float(np.sqrt(np.average((inside - mean) ** 2, weights=weights)))
@@ -74,11 +74,11 @@ class Level(NamedTuple):
     """Codes of the frequent categories of a column, and one code for all others."""
 
     source: int
-    levels: np.ndarray  # sorted; contains infinity if missing values are frequent
+    levels: np.ndarray  # sorted; infinity stands for frequent missing values
 
     @classmethod
     def of(cls, source: int, values: np.ndarray, weights: np.ndarray) -> Level:
-        """Return the categories with at least 10 rows; weights are numbers of rows."""
+        """Return the codes of categories with 10 rows or more; weights count rows."""
         values = np.where(np.isnan(values), _MISSING, values)
         levels, places = np.unique(values, return_inverse=True)
         counts = np.bincount(places, weights, len(levels))
@@ -86,7 +86,7 @@ class Level(NamedTuple):
 
     @property
     def n_codes(self) -> int:
-        """Number of codes, including the code of rare categories."""
+        """Number of codes, including the one for rare categories."""
         return len(self.levels) + 1
 
     def transform(self, values: np.ndarray) -> np.ndarray:
@@ -100,7 +100,7 @@ class Level(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """Encodes the matrix of a table as scores and codes, which kernels compare.
+    """Encodes the matrix of a table as scores and codes, which a kernel compares.
 
     Each term of the ANOVA kernel compares a single encoded column, or all encoded
     columns of a group that the user has defined.
@@ -108,7 +108,7 @@ class Encoding:
 
     columns: tuple[Score | Missing | Level, ...]
     terms: tuple[tuple[int, ...], ...]  # encoded columns of each term
-    owners: tuple[int, ...]  # group of columns that each term belongs to
+    owners: tuple[int, ...]  # group of columns to which each term belongs
     groups: tuple[tuple[int, ...], ...]  # columns of the table, by group
 
     @classmethod
@@ -119,7 +119,7 @@ class Encoding:
         kinds: tuple[str, ...],
         groups: Iterable[Iterable[int]],
     ) -> Encoding:
-        """Return the encoding for the rows of a table, as its reader returns them."""
+        """Return the encoding fitted to the matrix that a table reader returns."""
         # V (n, d), weights (n,)
         V = V.astype(np.float64, copy=False)
         grouped = {j for group in groups for j in group}
@@ -151,12 +151,12 @@ class Encoding:
 
     @property
     def is_score(self) -> np.ndarray:
-        """Whether each encoded column has scores, (n_encoded,)."""
+        """Whether each encoded column consists of scores, (n_encoded,)."""
         return np.array([isinstance(column, Score) for column in self.columns])
 
     @property
     def one_hot_sources(self) -> np.ndarray:
-        """The column of the table from which each score or one-hot column comes."""
+        """The table's column from which each score or one-hot column is computed."""
         scores = [c.source for c in self.columns if isinstance(c, Score)]
         levels = [
             [c.source] * c.n_codes for c in self.columns if not isinstance(c, Score)
@@ -164,7 +164,7 @@ class Encoding:
         return np.array([*scores, *chain(*levels)], np.intp)
 
     def only(self, chosen: np.ndarray) -> Encoding:
-        """Return the encoding with only the chosen terms."""
+        """Return a copy with only the chosen terms."""
         terms = tuple(self.terms[q] for q in chosen)
         owners = tuple(self.owners[q] for q in chosen)
         return Encoding(self.columns, terms, owners, self.groups)

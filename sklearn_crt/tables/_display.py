@@ -16,15 +16,15 @@ _GRID, _GRID_OF_PAIRS, _MOST_LEVELS = 100, 30, 12
 
 
 class _Axis(NamedTuple):
-    """The values of a column at which an effect is drawn."""
+    """The values of a column at which an effect is evaluated."""
 
     name: str
     values: np.ndarray  # as the reader returns them
-    labels: list[str] | None  # names of the categories; None for numbers
+    labels: list[str] | None  # category names; None for numbers
 
 
 class _Panel(NamedTuple):
-    """An effect on a grid of values of one or two columns."""
+    """An effect, evaluated on a grid of values of one or two columns."""
 
     name: str
     axes: list[_Axis]
@@ -185,7 +185,7 @@ class EffectsDisplay:
 
 
 def _draw_panel(panel: _Panel, ax: Any) -> None:
-    """Draw an effect of one or two columns."""
+    """Draw the effect of one or two columns."""
     ax.set_title(panel.name)
     ax.set_xlabel(panel.axes[-1].name)
     if len(panel.axes) == 2:
@@ -215,13 +215,13 @@ def _draw_panel(panel: _Panel, ax: Any) -> None:
 
 
 def _label(axis_of_plot: Any, axis: _Axis) -> None:
-    """Label the categories of a column."""
+    """Label an axis with the categories of a column."""
     if axis.labels is not None:
         axis_of_plot.set_ticks(np.arange(len(axis.labels)), axis.labels)
 
 
 def _axis(estimator: Any, X: Any, j: int, n_columns: int) -> _Axis:
-    """Return the values of a column of a table at which effects are drawn."""
+    """Return the values of a table's column at which effects are evaluated."""
     reader = estimator._reader
     column = next(c for place, c in enumerate(each_column(X)) if place == j)
     name = str(reader.names[j]) if hasattr(X, "columns") else f"x{j}"

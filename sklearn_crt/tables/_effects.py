@@ -1,4 +1,4 @@
-"""Functions of an ANOVA kernel as sums of effects of columns and pairs of columns."""
+"""Decomposition of functions with an ANOVA kernel into effects of columns."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _ENTRIES = 2**22  # maximum number of kernel values in a block of rows
 class AnovaEffects:
     """Effects of a function ``kernel(., landmarks) @ dual``.
 
-    The effect of a column is the sum of all its terms, including that of missing
-    values. The effect of a pair is the sum of all products of a term of one column and
-    a term of the other. Effects have mean zero over the landmarks. If all subsets of
+    The effect of a column sums over all its terms, including the one for missing
+    values. The effect of a pair sums over all products of a term of one column with a
+    term of the other. Effects have mean zero over the landmarks. If all subsets of
     columns interact, only the effects of single columns are computed.
     """
 
@@ -36,7 +36,7 @@ class AnovaEffects:
         )
 
     def kernel(self, Z: np.ndarray, subset: tuple[int, ...]) -> np.ndarray:
-        """Return an effect's part of the kernel between encoded rows and landmarks."""
+        """Return an effect's contribution to the kernel of rows and landmarks."""
         kernel, parts = self.learned.kernel, []
         for owner in subset:
             own = [q for q, o in enumerate(self.learned.encoding.owners) if o == owner]
@@ -53,7 +53,7 @@ class AnovaEffects:
         return (self.kernel(Z, subset) - mean) @ self.root
 
     def values(self, V: np.ndarray, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return all effects, (n, n_effects, k), and what they add to the intercept.
+        """Return all effects, (n, n_effects, k), and a term to add to the intercept.
 
         ``coef`` are the coefficients of the features, (m, k).
         """
@@ -70,7 +70,7 @@ class AnovaEffects:
         return learned.encoding.transform(V), learned.kernel.columns.points
 
     def _raw(self, Z: np.ndarray, dual: np.ndarray) -> np.ndarray:
-        """Return the effects of encoded rows before they are centred."""
+        """Return the effects for encoded rows, before centring."""
         kernel, subsets = self.learned.kernel, self.subsets
         owners = np.array(self.learned.encoding.owners, np.intp)
         every, n_outputs = sorted(set(owners.tolist())), dual.shape[1]
@@ -95,7 +95,7 @@ class AnovaEffects:
 
 
 def _weighted(kernel: AnovaKernel, Z: np.ndarray, chosen) -> np.ndarray:
-    """Return some of the terms times their weights, (n_chosen, n, m)."""
+    """Return chosen terms of the kernel times their weights, (n_chosen, n, m)."""
     found = np.empty((len(chosen), len(Z), len(kernel.columns.points)))
     for place, q in enumerate(chosen):
         table, places = kernel.columns.tables(Z, q, np.float64)
@@ -104,7 +104,7 @@ def _weighted(kernel: AnovaKernel, Z: np.ndarray, chosen) -> np.ndarray:
 
 
 def _own_effect(kernel: AnovaKernel, terms: np.ndarray) -> np.ndarray:
-    """Return the kernel of the terms of one group of columns, (n_terms, n, m)."""
+    """Return the kernel for a single group of columns, given its weighted terms."""
     total = terms.sum(axis=0)
     if kernel.order == 2:
         total += kernel.strength / 2 * (total**2 - np.square(terms).sum(axis=0))

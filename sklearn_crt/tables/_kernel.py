@@ -10,7 +10,7 @@ import numpy as np
 
 from .._workers import Workspace
 
-_BLOCK = 512  # rows whose kernels are computed at a time
+_BLOCK = 512  # number of rows for which kernel values are computed at a time
 Order = Any  # 1, 2 or "all"
 
 
@@ -18,13 +18,13 @@ Order = Any  # 1, 2 or "all"
 class ColumnKernels:
     """Kernels of single columns, centred and scaled over landmarks.
 
-    The kernel of a term is ``exp(-r) + exp(-r**2 / 2)`` for the Euclidean distance r
-    between scores, to whose square each code that differs adds 1. It is the sum of a
-    rough and a smooth kernel, so that both kinks and curves can be fitted. For a single
-    categorical column it equals, after centring and scaling, the kernel that is 1 for
-    equal and 0 for different categories. Kernels have mean zero over the landmarks in
-    both arguments, so interactions contain no effects of single columns. Their mean
-    diagonal is 1, so that the weights of columns are comparable.
+    The kernel of a term is ``exp(-r) + exp(-r**2 / 2)``, where r**2 is the squared
+    Euclidean distance between scores plus the number of codes that differ. As the sum
+    of a rough and a smooth kernel, it can fit both kinks and smooth curves. For a
+    single categorical column, centring and scaling turn it into the centred and scaled
+    kernel that is 1 for equal and 0 for different categories. Kernels have mean zero
+    over the landmarks in both arguments, so interactions contain no effects of single
+    columns. Their mean diagonal is 1, which makes the weights of columns comparable.
     """
 
     points: np.ndarray  # (m, n_encoded), the encoded landmarks
@@ -37,7 +37,7 @@ class ColumnKernels:
     def of(
         cls, points: np.ndarray, is_score: np.ndarray, terms: Sequence[tuple[int, ...]]
     ) -> ColumnKernels:
-        """Return the kernels that are centred over the given landmarks."""
+        """Return the kernels, centred and scaled over the given landmarks."""
         means, scales = np.empty((len(terms), len(points))), np.empty(len(terms))
         for q, term in enumerate(terms):
             K = _raw(points[:, term], points[:, term], is_score[list(term)])
@@ -46,9 +46,9 @@ class ColumnKernels:
         return cls(points, is_score, tuple(terms), means, scales)
 
     def tables(self, Z: np.ndarray, q: int, dtype: Any) -> tuple[np.ndarray, Any]:
-        """Return a term's kernel for distinct values, and each row's index among them.
+        """Return the kernel of a term for distinct values, and their index per row.
 
-        Numeric columns often have few distinct values, categorical columns always have.
+        This saves time, because many columns have only a few distinct values.
         """
         columns = list(self.terms[q])
         values: np.ndarray
@@ -63,12 +63,12 @@ class ColumnKernels:
         points = self.points[:, columns]
         K = _raw(values.astype(dtype), points.astype(dtype), self.is_score[columns])
         K -= self.means[q].astype(dtype)
-        K -= K.mean(axis=1, keepdims=True)  # the mean of all values cancels
+        K -= K.mean(axis=1, keepdims=True)  # the mean of the means cancels
         K /= dtype(self.scales[q])
         return K, places
 
     def stacked(self, Z: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
-        """Return kernels between rows and landmarks, (n_terms, n, m)."""
+        """Return each term's kernel between rows and landmarks, (n_terms, n, m)."""
         out = np.empty((len(self.terms), len(Z), len(self.points)), dtype)
         for rows in row_blocks(len(Z)):
             for q in range(len(self.terms)):
@@ -78,7 +78,7 @@ class ColumnKernels:
 
 
 def _raw(A: np.ndarray, B: np.ndarray, is_score: np.ndarray) -> np.ndarray:
-    """Return the kernel between encoded rows before it is centred."""
+    """Return the kernel between encoded rows, before centring and scaling."""
     if len(is_score) == 1:
         if not is_score[0]:
             return (A == B.T).astype(A.dtype)
@@ -103,7 +103,7 @@ def row_blocks(n_rows: int) -> Iterator[slice]:
 
 
 class TermSums:
-    """Accumulates the terms of an ANOVA kernel, one after the other."""
+    """Accumulator of the terms of an ANOVA kernel."""
 
     def __init__(self, order: Order, strength: float, first: np.ndarray, spare: Any):
         self.order, self.strength = order, first.dtype.type(strength)
@@ -113,7 +113,7 @@ class TermSums:
             self.squares[:] = 0
 
     def add(self, term: np.ndarray, places: Any = slice(None)) -> None:
-        """Add a weighted term, given for distinct values and the index of each row."""
+        """Add a weighted term, given for distinct values and their index per row."""
         if self.order == "all":
             self.total *= (1 + self.strength * term)[places]
             return
@@ -148,11 +148,12 @@ def combined(
 
 @dataclass(frozen=True, eq=False)
 class AnovaKernel:
-    """Weights of terms, and the order and strength of their interactions.
+    """An ANOVA kernel, defined by weights of terms and by their interactions.
 
-    With the kernels k_j of the terms, weights w_j and the strength c, order 2 is
-    ``e1 + c e2``, with ``e1 = sum_j w_j k_j`` and ``e2 = sum_{i<j} w_i w_j k_i k_j``;
-    order 1 is e1; order "all" is ``(prod_j (1 + c w_j k_j) - 1) / c``.
+    Let k_j be the kernels of the terms, w_j their weights, and c the strength of
+    interactions, and let ``e1 = sum_j w_j k_j`` and ``e2 = sum_{i<j} w_i w_j k_i k_j``.
+    The kernel of order 1 is e1, that of order 2 is ``e1 + c e2``, and that of order
+    "all" is ``(prod_j (1 + c w_j k_j) - 1) / c``.
     """
 
     columns: ColumnKernels
@@ -176,7 +177,7 @@ class AnovaKernel:
         return out
 
     def between(self, Z: np.ndarray, Y: np.ndarray) -> np.ndarray:
-        """Return the kernel between any encoded rows, (n, d) and (m, d) -> (n, m)."""
+        """Return the kernel between two sets of encoded rows, (n, m)."""
         own, out = self.columns, np.empty((len(Z), len(Y)))
         sums = TermSums(self.order, self.strength, out, np.empty_like(out))
         for q, weight in enumerate(self.weights):

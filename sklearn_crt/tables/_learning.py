@@ -1,4 +1,4 @@
-"""Column weights and interactions of an ANOVA kernel, learned from targets."""
+"""Learning of the column weights and interactions of an ANOVA kernel."""
 
 from __future__ import annotations
 
@@ -12,23 +12,24 @@ from .._fitted import Step, no_step
 from ._columns import Encoding
 from ._kernel import AnovaKernel, ColumnKernels, Order, combined, row_blocks
 
-# Strengths of the interactions that are compared for each order. "auto" compares those
-# of orders 2 and "all"; weights are learned with order 2 and strength 1.
+# Strengths of interactions that are compared for each order. With "auto", those of
+# order 2 and of order "all" are compared. Weights are learned with order 2 and strength
+# 1.
 STRENGTHS: dict[Order, tuple[float, ...]] = {
     1: (0.0,),
     2: (0.1, 0.3, 1.0, 3.0),
     "all": (1.0, 2.0),
 }
-# maximum number of rounds, and the relative gain below which no round follows
+# maximum number of rounds, and the relative gain that is needed for another round
 _MOST_ROUNDS, _LEAST_GAIN = 6, 0.005
-_FLOOR = 0.05  # proportion of the total weight that is divided equally among the terms
-# if there are more terms, the most important ones are selected in a rough fit
+_FLOOR = 0.05  # proportion of the total weight divided equally among the terms
+# if there are more terms, a rough fit selects the most important ones
 _MOST_TERMS = 40
 _ROUGH_ROWS, _ROUGH_POINTS, _ROUGH_ROUNDS = 1500, 250, 2
 _ALPHAS = np.logspace(-3, 4, 29)
-# Each degree of freedom counts as _FREEDOM in generalised cross-validation, because the
-# weights are learned from the same rows. Penalties with more degrees of freedom than
-# the proportion _MOST_FREEDOM of the rows are excluded.
+# In generalised cross-validation, degrees of freedom are multiplied by _FREEDOM,
+# because the weights are learned from the same rows. Penalties are excluded if the
+# resulting degrees of freedom per row exceed _MOST_FREEDOM.
 _FREEDOM, _MOST_FREEDOM = 1.2, 0.9
 
 
@@ -36,22 +37,22 @@ class EncodedRows(NamedTuple):
     """Encoded rows from which the weights are learned."""
 
     Z: np.ndarray  # (n, n_encoded)
-    T: np.ndarray  # (n, k), centred targets of comparable variance
+    T: np.ndarray  # (n, k), centred and scaled targets
     weights: np.ndarray  # (n,), numbers of rows
 
 
 @dataclass(frozen=True, eq=False)
 class LearnedKernel:
-    """The kernel with the smallest error."""
+    """The learned kernel, which has the smallest error."""
 
-    encoding: Encoding  # with the terms of the kernel
+    encoding: Encoding  # only with the terms of the kernel
     kernel: AnovaKernel
     shares: np.ndarray  # (n_owners,), standard deviations of effects; the sum is 1
-    error: float  # generalised cross-validation error relative to the variance
+    error: float  # generalised cross-validation error divided by the variance
 
 
 class _Fit(NamedTuple):
-    """Ridge regression with a kernel."""
+    """A fit of kernel ridge regression."""
 
     error: float
     weights: np.ndarray  # weights of the terms
@@ -69,9 +70,10 @@ def learn_kernel(
     n_learning: int,
     step: Step = no_step,
 ) -> LearnedKernel:
-    """Return the kernel over the landmarks ``points`` that predicts targets best.
+    """Return the kernel centred over ``points`` that predicts the targets best.
 
-    Weights are learned with the first ``n_learning`` landmarks.
+    The points are landmarks, the first ``n_learning`` of which are used to learn
+    weights.
     """
     n_owners, is_score = len(encoding.groups), encoding.is_score
     varies = np.ptp(points, axis=0) > 0
@@ -98,10 +100,11 @@ def learn_kernel(
 
 
 def _rounds(own: ColumnKernels, rows: EncodedRows, n_rounds: int, step: Step):
-    """Return the best fit with order 2, the shares of terms, and a fitting function.
+    """Return the best fit of order 2, the shares of terms, and a fitting function.
 
-    Each round sets the weight of a term to the standard deviation of its total effect,
-    which is the sum of all parts of the fitted function that involve the term.
+    In each round, the weight of a term becomes about proportional to the standard
+    deviation of its total effect, the sum of those components of the fitted function
+    that involve the term.
     """
     n_terms = len(own.terms)
     terms = own.stacked(rows.Z, np.float32)
@@ -113,8 +116,8 @@ def _rounds(own: ColumnKernels, rows: EncodedRows, n_rounds: int, step: Step):
 
     shares, best = np.full(n_terms, 1 / max(n_terms, 1)), None
     for _ in range(n_rounds):
-        # The sum of the weights is the square root of their number, so that the share
-        # of the interactions does not decrease with the number of columns.
+        # The weights sum to the square root of their number, so that interactions do
+        # not become less important as the number of columns grows.
         weights = (1 - _FLOOR) * shares + _FLOOR / max(n_terms, 1)
         found = search(weights * n_terms**0.5, 2, 1.0)
         is_last = best is not None and found.error > (1 - _LEAST_GAIN) * best.error
@@ -126,7 +129,7 @@ def _rounds(own: ColumnKernels, rows: EncodedRows, n_rounds: int, step: Step):
 
 
 def _total_effects(terms: np.ndarray, rows: EncodedRows, fit: _Fit) -> np.ndarray:
-    """Return the shares of the terms in a fit with order 2 and strength 1."""
+    """Return each term's share of all effects in a fit of order 2 and strength 1."""
     a = solve_triangular(fit.root, fit.coef, lower=True, trans=1).astype(np.float32)
     n, share = len(rows.Z), rows.weights / rows.weights.sum()
     weights = fit.weights.astype(np.float32)
@@ -145,7 +148,7 @@ def _total_effects(terms: np.ndarray, rows: EncodedRows, fit: _Fit) -> np.ndarra
 
 
 def _fit_of(terms, landmarks, rows, weights, order, strength) -> _Fit:
-    """Return the fit of ridge regression with the penalty of smallest error."""
+    """Fit kernel ridge regression with the penalty that has the smallest error."""
     gram = combined(landmarks, weights, order, strength).astype(np.float64)
     root = cholesky_with_jitter(gram)
     K = combined(terms, weights, order, strength)
@@ -156,7 +159,7 @@ def _fit_of(terms, landmarks, rows, weights, order, strength) -> _Fit:
 
 
 def cholesky_with_jitter(gram: np.ndarray) -> np.ndarray:
-    """Return a lower triangular root of a kernel matrix, which may be singular."""
+    """Return a lower triangular root of a possibly singular kernel matrix."""
     size, unit = len(gram), np.trace(gram) / len(gram)
     gram = (gram + gram.T) / 2
     for jitter in np.logspace(-6, 3, 10):
@@ -170,7 +173,7 @@ def cholesky_with_jitter(gram: np.ndarray) -> np.ndarray:
 def _best_penalty(
     P: np.ndarray, T: np.ndarray, weights: np.ndarray
 ) -> tuple[float, np.ndarray]:
-    """Return the smallest generalised cross-validation error, and coefficients."""
+    """Return the smallest generalised cross-validation error and the coefficients."""
     n, total = weights.sum(), max(float(weights @ np.square(T).sum(axis=1)), 1e-30)
     scales = np.sqrt(weights)[:, None].astype(P.dtype)
     P -= (weights @ P / n).astype(P.dtype)

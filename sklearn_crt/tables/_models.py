@@ -140,7 +140,7 @@ class BaseKernelModel(LifeCycle):
             check_same_classes(self, other)
 
     def _predictions(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Return the matrix of a user's table, and the predictions for its rows."""
+        """Return the matrix of a user's table and the predictions for its rows."""
         blend = value_of(self).solution
         V = self._reader.read(validated_table(self, X, reset=False))
         return V, blend.predict(V).astype(V.dtype, copy=False)
@@ -346,7 +346,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     def _effect_at(
         self, place: int, columns: tuple[int, ...], grid: list[np.ndarray], output: int
     ) -> tuple[np.ndarray, None]:
-        """Return an effect at given values of its columns, without a deviation."""
+        """Return an effect at given values of its columns; its deviation is unknown."""
         blend = self._value.solution
         mean, _ = blend.ridge._effect_at(place, columns, grid, output)
         return blend.weights["ANOVA"] * mean, None
@@ -414,7 +414,7 @@ class KernelClassifier(ClassifierMixin, BaseKernelModel):
         if self.class_weight is not None:
             weights = read_weights(V, sample_weight)
             sample_weight = weights * compute_sample_weight(self.class_weight, y)
-            # unlike sample weights, class weights are not numbers of rows
+            # class weights, unlike sample weights, are not numbers of rows
             sample_weight *= weights.sum() / max(sample_weight.sum(), 1e-300)
         return codes, sample_weight
 

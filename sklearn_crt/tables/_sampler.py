@@ -1,4 +1,4 @@
-"""Features of an ANOVA kernel for raw tables, whose column weights are learned."""
+"""Features of an ANOVA kernel with learned column weights, for raw tables."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ from ._columns import Encoding
 from ._effects import AnovaEffects
 from ._learning import EncodedRows, LearnedKernel, cholesky_with_jitter, learn_kernel
 
-# number of rows from which the kernel is learned; more would hardly change it
+# number of rows from which the kernel is learned; more rows hardly matter
 _SAMPLED = 4096
-# number of landmarks with which weights are learned
+# number of landmarks that are used to learn weights
 _LEARNING = 400
 
 
@@ -59,21 +59,21 @@ class _Choices(NamedTuple):
     n_components: int
     groups: tuple[tuple[int, ...], ...]
     kinds: tuple[str, ...]
-    labels: bool  # whether targets are codes of labels
+    labels: bool  # whether the targets are class codes
     seed: int
 
 
 @dataclass(frozen=True, eq=False)
 class AnovaMap:
-    """The immutable feature map for the rows that a reader has converted."""
+    """Immutable feature map for rows that a reader has converted."""
 
     learned: LearnedKernel
-    root: np.ndarray  # (m, m); root @ root.T inverts the kernel matrix of the landmarks
+    root: np.ndarray  # (m, m); root @ root.T inverts the kernel matrix of landmarks
     has_all_rows: bool  # whether each training row is a landmark
 
     def transform(self, V: np.ndarray) -> np.ndarray:
         """Return the features of rows, (n, d) -> (n, m)."""
-        # the root is triangular, so half of the products are zero
+        # the root is triangular, so half of the products can be skipped
         features = blas.dtrmm(
             1.0, self.root, self.kernel(V).T, trans_a=1, overwrite_b=1
         )
@@ -84,29 +84,29 @@ class AnovaMap:
         return self.learned.kernel(self.learned.encoding.transform(V))
 
     def unexplained(self, V: np.ndarray) -> np.ndarray:
-        """Return the part of k(x, x) that the features of x do not explain, (n,)."""
+        """Return k(x, x) minus the squared norm of the features of x, (n,)."""
         kernel = self.learned.kernel.diagonal(self.learned.encoding.transform(V))
         return np.maximum(kernel - np.square(self.transform(V)).sum(axis=1), 0)
 
     @property
     def effects(self) -> AnovaEffects:
-        """The effects of linear functions of the features."""
+        """The decomposition of linear functions of the features into effects."""
         return AnovaEffects(self.learned, self.root)
 
 
 @dataclass(frozen=True, eq=False)
 class SampleValue(FittedValue):
-    """A sample of the rows, and the result that is learned from it when needed."""
+    """A sample of the rows, and a result that is learned from it when first needed."""
 
     choices: Any  # parameters, seed, kinds of columns
     sample: DistinctSample | None = None
-    known: Any = None  # the learned result; None until it is needed
+    known: Any = None  # the learned result; None until first needed
     is_frozen: bool = False
     most_rows: ClassVar[int] = _SAMPLED
 
     @abstractmethod
     def _learn(self, step: Step = no_step) -> Any:
-        """Return the result that is learned from the sample."""
+        """Learn the result from the sample."""
 
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
         new = DistinctSample.of([batch], self.most_rows)
@@ -114,7 +114,7 @@ class SampleValue(FittedValue):
         return replace(self, sample=sample, known=None)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
-        """Return the value after learning from the rows; it keeps a sample of them."""
+        """Return the value after learning; it keeps a sample of the rows."""
         value = self.plus(batch)
         return replace(value, known=value._learn(step))
 
@@ -124,23 +124,23 @@ class SampleValue(FittedValue):
         return replace(self, sample=self.sample + other.sample, known=None)
 
     def frozen(self, step: Step = no_step) -> Self:
-        """Return only the learned result, to which no rows can be added."""
+        """Keep only the learned result, to which no rows can be added."""
         return replace(self, sample=None, known=self.solution, is_frozen=True)
 
     @property
     def solution(self) -> Any:
-        """The result that is learned from all rows so far."""
+        """The result learned from all rows so far."""
         return self.known or computed_once(self, "computed", self._learn)
 
 
 class AnovaValue(SampleValue):
-    """A sample of the rows, and the features that are learned from it."""
+    """A sample of the rows, and the feature map learned from it."""
 
     owner: ClassVar[str] = "AnovaSampler"
 
     def _learn(self, step: Step = no_step) -> AnovaMap:
         sample, choices = self.sample, self.choices
-        assert sample is not None  # there are rows
+        assert sample is not None  # only called once there are rows
         unit = min(1.0, float(sample.weights.mean()))
         weights = sample.weights / unit
         encoding = Encoding.of(sample.X, weights, choices.kinds, choices.groups)
@@ -155,7 +155,7 @@ class AnovaValue(SampleValue):
         return AnovaMap(learned, lapack.dtrtri(root, lower=1)[0].T, has_all_rows)
 
     def _targets(self, weights: np.ndarray) -> np.ndarray:
-        """Return centred targets: indicators of labels, or numbers of variance 1."""
+        """Return centred targets: class indicators, or numbers of variance 1."""
         assert self.sample is not None
         y, share = self.sample.y, weights / weights.sum()
         if self.choices.labels:
@@ -290,7 +290,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     }
     _value: AnovaValue
     _reader: TableReader
-    _reads_tables = True  # so that ridge estimators pass raw tables on
+    _reads_tables = True  # so that ridge estimators pass on raw tables
 
     def __init__(
         self,
@@ -482,7 +482,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         return features @ (features if Y is None else self.transform(Y)).T
 
     def _matrix(self, X: Any, method: str) -> np.ndarray:
-        """Return the matrix to which the reader converts a user's table."""
+        """Convert a user's table to a matrix."""
         value_of(self)
         refuse_lazy(self, f"sklearn_crt.dask.map_rows(sampler.{method}, X)", X)
         check_fit_namespace(self, X, method)
@@ -491,7 +491,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     # --------------------------------------------------------------- attributes
     @property
     def _map_of_matrix(self) -> AnovaMap:
-        """The map for rows that the reader has converted."""
+        """The feature map for rows that the reader has converted."""
         return self._value.solution
 
     @property
