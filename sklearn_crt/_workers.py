@@ -141,9 +141,9 @@ def with_one_blas_thread(
     """
     # Python may raise KeyboardInterrupt after any call to a C function, and at the
     # start of any Python function such as __exit__, even while it handles another
-    # KeyboardInterrupt. A user is therefore removed by a single call to a C function.
-    # If lifting the limit is interrupted, a new thread, which receives no signals,
-    # completes it.
+    # KeyboardInterrupt. A finished call is therefore unregistered by a single call to a
+    # C function. If lifting the limit is interrupted, a new thread, which receives no
+    # signals, completes it.
     user = object()
     try:
         try:
@@ -160,7 +160,7 @@ def with_one_blas_thread(
 
 
 def _set_or_lift() -> None:
-    """Set the limit if there are users, or lift it if there are none.
+    """Set the limit if any call needs it, or lift it if none does.
 
     The original numbers of threads are stored before the limit is set, and deleted
     after it is lifted. If this call is interrupted, the next one completes the work.

@@ -157,7 +157,7 @@ def _pair_blocks(X, n_pairs, rng):
 
 
 def _least(is_enough):
-    """Find the smallest sufficient number by bisection."""
+    """Find the smallest sufficient number of frequencies by bisection."""
     high = 1
     while not is_enough(high):
         high *= 2

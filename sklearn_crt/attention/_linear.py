@@ -33,7 +33,7 @@ from ._state import LinearAttentionState, logs_of_mask, with_column_of_ones
 
 _BLOCK_BYTES = 2**20  # bytes of the features of a chunk, about the size of an L2 cache
 _CAUSAL_ROWS = 128  # rows per causal chunk, within which all pairs are computed
-_SIGNED_ROWS = 32  # for features of both signs: pairs are computed per group
+_SIGNED_ROWS = 32  # the same for mixed signs, where pairs are computed per group
 
 
 def linear_attention(

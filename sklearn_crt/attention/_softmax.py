@@ -27,7 +27,7 @@ from ._features import check_attention_inputs
 from ._state import logs_of_mask
 
 _QUERIES = 256  # queries per block of scores on the host
-_LEAST_BLOCK = 32  # minimum rows per block of the band, for efficient products
+_LEAST_BLOCK = 32  # minimum number of rows per block, for efficient products
 
 
 def softmax_attention(
@@ -113,7 +113,7 @@ def _dense(q, k, v, causal, bias):
     blocks = []
     for start in range(0, max(1, q.shape[-2]), _QUERIES):
         stop = start + _QUERIES
-        end = stop if causal else k.shape[-2]  # end of the keys they attend to
+        end = stop if causal else k.shape[-2]  # end of the keys that are attended to
         some = None if bias is None else bias[..., :end, :]
         seen = k[..., :end, :], v[..., :end, :], causal, some
         blocks.append(_dense_rows(q[..., start:stop, :], *seen, start))
@@ -323,7 +323,7 @@ def _groups(k, bias, n_points):
 
 
 def _cluster(keys: np.ndarray, n_points: int) -> np.ndarray:
-    """Return the cluster of each key; few distinct keys form one cluster each."""
+    """Return the cluster of each key; few distinct keys get a cluster each."""
     rng = np.random.RandomState(0)
     rows = keys / (np.abs(keys).max() or 1.0)  # scaled so that squares are finite
     # Equal keys have equal products with a random vector, and different keys almost

@@ -180,7 +180,7 @@ class LinearAttentionState:
         return self._sums, self._seen, self._groups
 
     def _with_arrays(self, arrays):
-        """Return the state with given arrays."""
+        """Return a copy of the state with the given arrays."""
         state = self._with(_sums=LogSum(arrays["values"], arrays["log_scale"]))
         if self.feature_map.is_positive:
             return state
@@ -190,7 +190,7 @@ class LinearAttentionState:
         return state._with(_seen=seen, _groups=groups)
 
     def _with(self, **changes):
-        """Return a copy with changed fields, which ``__init__`` does not accept."""
+        """Return a copy with changes to fields that ``__init__`` does not accept."""
         other = copy.copy(self)
         other.__dict__.update(changes)
         return other
@@ -239,7 +239,7 @@ def averages_of_values(numerators: LogSum) -> Array:
 
 
 def _averages_where_positive(values):
-    """Return averages and the mask of positive denominators; other averages are 0."""
+    """Return the averages where denominators are positive, 0 elsewhere, and a mask."""
     xp, weights = namespace_of(values), values[..., -1:]
     positive = ~(weights <= 0)  # NaN remains NaN
     found = values[..., :-1] / xp.where(positive, weights, xp.ones_like(weights))
@@ -289,7 +289,7 @@ class Groups:
     def causal(
         self, queries: Features, keys: Features, ones: Array, block: Callable
     ) -> tuple[LogSum, Groups]:
-        """Return the parts of causal denominators, and the groups after these keys."""
+        """Return each group's part of causal denominators, and the updated groups."""
         # ones (..., n_rows, 1)
         split = self._split(queries), self._split(keys)
         parts, sums = block(self.sums, *split, ones[..., None, :, :])

@@ -35,8 +35,8 @@ class FeatureMap(ABC):
     """Feature map whose inner products are unbiased estimates of a kernel.
 
     A map is immutable; a different ``sigma`` or floating-point dtype requires a new
-    map. The rows passed to it must be centred and scaled by ``frame``, and may be
-    arrays of any library.
+    map. The rows passed to it must be centred and scaled by ``frame``. They may be
+    arrays of any library that supports the array API standard.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class FeatureMap(ABC):
 
     frame: Frame
     n_components: int
-    # multiplies the number of pairs whose variances are computed at once
+    # factor for the number of pairs whose variances are computed at once
     block_factor: ClassVar[int] = 1
 
     @property

@@ -19,9 +19,9 @@ from ..rows import Inputs
 from .base import FrequencyMap, LogFeatures
 from .radial import GaussianKernel
 
-# Finite substitute for log(0). Multiplied by an exponent of 0 it gives 0, multiplied by
-# a positive exponent it outweighs all other terms, and multiplied by 1e15 it does not
-# overflow.
+# Finite substitute for log(0). Its product with an exponent of 0 is 0, and its product
+# with a positive exponent outweighs all other terms. Even its product with 1e15 does
+# not overflow.
 _LOG_OF_ZERO = {4: -1e20, 8: -1e200}
 # largest argument at which I_0 is computed from its series, which needs about 60 terms
 _LARGEST_ARGUMENT = 40.0
@@ -143,9 +143,9 @@ class GeometricLaw(CountLaw):
 def _bessel_excess(x: np.ndarray, y: np.ndarray, factor: float) -> np.ndarray:
     """Return I_0(factor x y) - 1 for all pairs.
 
-    Each term of the power series is positive, and the product of a function of x and a
-    function of y. The result is therefore a product of two narrow matrices, without
-    cancellation.
+    Each term of the power series is positive, and is the product of a function of x and
+    a function of y. The result is therefore a product of two narrow matrices, computed
+    without cancellation.
     """
     largest_x, largest_y = (float(np.abs(side).max(initial=0)) for side in (x, y))
     quarter = (0.5 * factor * largest_x * largest_y) ** 2

@@ -1,7 +1,7 @@
 r"""Quadratic forms, which are the exponents of exponential features.
 
 A feature of a query x is :math:`\exp(w'Aw + w'Bx + c(x))`, where w is standard normal.
-For every A, B and c can be chosen so that the product of the features of a query and a
+For every A, there are B and c such that the product of the features of a query and a
 key has the kernel as its mean. The variance of the product depends on A and B.
 """
 
