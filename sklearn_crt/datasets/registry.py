@@ -11,7 +11,7 @@ _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
 
 @dataclass(frozen=True, kw_only=True)
 class UCIDataset:
-    """Description of a text file, delimited or svmlight; columns count from 0."""
+    """Description of a delimited or svmlight text file; columns are numbered from 0."""
 
     name: str
     file_name: str

@@ -37,7 +37,7 @@ class AnchorMixture:
     ) -> np.ndarray:
         """Return points from the mixture, in the order of the columns.
 
-        A draw of fewer points consists of the first points of a larger draw.
+        A smaller draw consists of the first points of a larger draw.
         """
         # noise (n_features, n_frequencies) -> (n_components, n_features)
         m, order = noise.shape[1], rng.permutation(len(self.anchors))

@@ -421,7 +421,7 @@ class PairedMap(FrequencyMap):
 
 # ------------------------------------------------------------------- nested arrays
 def move(tree: Any, like: Array) -> Any:
-    """Return a copy of a tree with all arrays in the place and dtype of ``like``."""
+    """Return a copy of nested arrays with the library, device and dtype of ``like``."""
     if isinstance(tree, tuple):
         nodes = []
         for node in tree:
@@ -497,5 +497,5 @@ def _field_astype(value: Any, like: np.ndarray) -> Any:
 
 
 def like_tuple(old: tuple[Any, ...], values: list[Any]) -> Any:
-    """Return values as a tuple of the same type, which may be a named tuple."""
+    """Return values as a tuple of the type of ``old``, which may be a named tuple."""
     return getattr(old, "_make", tuple)(values)

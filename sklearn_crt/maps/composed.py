@@ -125,7 +125,7 @@ class ClusteredMap(ComposedMap):
 
     @cached_property
     def tables(self) -> tuple[Any, ...]:
-        """The parts, and the centres and blocks of the clusters on both sides."""
+        """The parts, and the centres and blocks of clusters of queries and of keys."""
         sides = []
         for key, clusters in enumerate(self.clusters):
             centers = np.ascontiguousarray(clusters.centers.T, np.float64)
@@ -272,7 +272,7 @@ class SumOfProductsMap(ComposedMap):
 
     @property
     def frequencies(self) -> JointFrequencies:
-        """The frequencies of the parts: the last base map first, then coefficients."""
+        """Frequencies of the base maps in reverse order, then of the coefficients."""
         return _joint([*self.bases[::-1], *self.coefficients])
 
     @property

@@ -31,7 +31,7 @@ Columns = Iterable[tuple[np.ndarray, np.ndarray]]
 
 
 class CountLaw(ABC):
-    """Distribution p of the exponents k, and the factors of the features due to p."""
+    """Distribution p of exponents k, and the factors of features that depend on p."""
 
     @property
     @abstractmethod
@@ -40,7 +40,7 @@ class CountLaw(ABC):
 
     @abstractmethod
     def draw(self, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
-        """Draw exponents in C order; a smaller draw is the start of a larger one."""
+        """Draw exponents in C order, so that larger draws begin with smaller ones."""
 
     @abstractmethod
     def log_weights(
@@ -51,7 +51,7 @@ class CountLaw(ABC):
 
     @abstractmethod
     def log_excess(self, products: np.ndarray) -> np.ndarray:
-        """Return log(E2 / K^2) for one coordinate l, which is not negative.
+        """Return log(E2 / K^2), which is non-negative, for one coordinate l.
 
         E2 is the second moment of the product of the features of x and y, and K is the
         kernel. The array ``products`` contains x_l y_l.
@@ -116,7 +116,7 @@ class GeometricLaw(CountLaw):
         return np.maximum(excess, 0)
 
     def sum_of_log_excesses(self, columns: Columns) -> np.ndarray:
-        """Return the sum, computed from products of I_0 (6 to 9 times faster)."""
+        """Return the sum, computed 6 to 9 times faster from products of I_0."""
         # each product minus 1 is stored, because the difference may be tiny
         total: np.ndarray | float = 0.0
         excess: np.ndarray | float = 0.0

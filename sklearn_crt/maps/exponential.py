@@ -63,7 +63,7 @@ class ExponentialMap(PairedMap):
 
     @cached_property
     def tables(self) -> tuple[Side, ...]:
-        """The exponents for queries and for keys, or a single one if they are equal."""
+        """The exponents for queries and for keys, or one object if they are equal."""
         # w and -w together count as one frequency in the mean
         m = self.n_frequencies
         log_scale = np.full((1, m), -0.5 * math.log(m))

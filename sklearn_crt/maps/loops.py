@@ -119,8 +119,8 @@ def _path_features(path: Sequence[FeatureMap], X: Any) -> Iterator[LogFeatures]:
 def relative_error(feature_map: FeatureMap, X: Inputs, Y: Inputs) -> float:
     """Return the median standard deviation of estimates, relative to the kernel.
 
-    It is computed for independent frequencies, for which the variance is fast to
-    compute. The kernel is represented by its root mean square over the pairs.
+    The variance is that for independent frequencies, which is fast to compute. The
+    kernel is represented by its root mean square over the pairs.
     """
     plain = _uncoupled(feature_map)
     with np.errstate(all="ignore"):

@@ -266,7 +266,7 @@ class DiagonalQuadratic(Quadratic):
 
 @dataclass(frozen=True, eq=False)
 class DenseQuadratic(Quadratic):
-    """Exponents with a matrix A of given eigenvectors, and B = (I - 4A)^(1/2)."""
+    """Exponents with a matrix A with given eigenvectors, and B = (I - 4A)^(1/2)."""
 
     axes: np.ndarray  # (n_features, n_features)
     rho: np.ndarray  # (n_features,), 1 / (1 - 8A)
@@ -293,7 +293,7 @@ class DenseQuadratic(Quadratic):
 class AffineQuadratic(Quadratic):
     """The form of ``DenseQuadratic`` for transformed queries x' and keys y'.
 
-    They are affine functions of x and y, with x'.y' = (x - h).(y + h).
+    These are affine functions of x and y, with x'.y' = (x - h).(y + h).
     """
 
     query_axes: np.ndarray  # (n_features, n_features)

@@ -50,7 +50,7 @@ Factor = tuple[np.ndarray, np.ndarray]
 
 # --------------------------------------------------------------------- interpolants
 def tabulate(function: Function, edges: np.ndarray) -> PPoly:
-    """Interpolate a smooth function by a polynomial per piece, at Chebyshev nodes."""
+    """Interpolate a smooth function by one polynomial per piece, at Chebyshev nodes."""
     # edges (n_pieces + 1,), function of (n_pieces, n_nodes) -> (n_pieces, n_nodes)
     nodes = 0.5 + 0.5 * chebyshev.chebpts1(_DEGREE + 1)
     widths = np.diff(edges)
@@ -420,9 +420,9 @@ def second_moment(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return u + v, u, v and theta as defined above, where v >= 0.
 
-    All terms are computed without cancellation for rho -> 1, rho -> 0 and q -> 0. The
-    sum u + v is returned as well, because adding u and v would cancel if u is far below
-    zero, which is possible for s = -1.
+    All terms are computed without cancellation as rho tends to 1 or 0, and as q tends
+    to 0. The sum u + v is returned as well, because digits would cancel in the sum of u
+    and v if u is far below zero, which is possible for s = -1.
     """
     sin_phi, rest = np.sin(phi), 2 * np.sin(phi / 2) ** 2
     c = 1 - rest

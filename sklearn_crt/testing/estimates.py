@@ -123,7 +123,7 @@ def assert_mean(
 
 
 def coupled_size(sampler: BaseFeatureSampler, n_features: int) -> int:
-    """Return the number of frequencies per block, 0 if no blocks are independent."""
+    """Return the number of frequencies per block, or 0 if no blocks are independent."""
     coupling = getattr(getattr(sampler, "map_", None), "coupling", None)
     if coupling is None:
         return n_features
@@ -233,7 +233,7 @@ def block_estimates(
     block: int | None = None,
     random_state: int = 0,
 ) -> tuple[np.ndarray, BaseFeatureSampler]:
-    """Return independent estimates of the kernel, one per block of a wide fit."""
+    """Return independent kernel estimates, one per block of frequencies of one fit."""
     # X, Y (n_X, n_features) -> (n_blocks, n_X, n_Y)
     block = X.shape[1] if block is None else block
     wide = WideFit(sampler, X, Y, [(n_blocks, block)], random_state)
@@ -243,7 +243,7 @@ def block_estimates(
 def composed_estimates(
     fitted: Any, X: np.ndarray, Y: np.ndarray | None = None, *, n_blocks: int = 20_000
 ) -> np.ndarray | None:
-    """Return independent kernel estimates of a hybrid, from draws of its maps."""
+    """Return independent kernel estimates of a hybrid, from estimates of its parts."""
     # X, Y (n_X, n_features) -> (n_blocks, n_X, n_Y)
     whole, parts = fitted.map_, _fitted_parts(fitted)
     if not all(map(_is_simple, [*parts.bases, *parts.coefficients, *parts.spare])):
