@@ -186,7 +186,7 @@ def _set_threads(numbers: list[tuple[Any, int]]) -> None:
 def blas_within_processors(n_rows: int) -> Callable[..., Any]:
     """Return a function that calls another one, with BLAS limited if necessary.
 
-    BLAS may use more threads than there are processors for this process, for instance
+    BLAS may use more threads than this process has processors available, for instance
     under the quota of a container or in a process that is bound to one processor. In a
     loop over chunks, the BLAS threads wait for each other at each chunk. If several of
     them share a processor, the loop takes at least ten times as long.

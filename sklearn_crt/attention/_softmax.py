@@ -323,7 +323,7 @@ def _groups(k, bias, n_points):
 
 
 def _cluster(keys: np.ndarray, n_points: int) -> np.ndarray:
-    """Return the cluster of each key; few distinct keys get a cluster each."""
+    """Return the cluster of each key; with few distinct keys, each is a cluster."""
     rng = np.random.RandomState(0)
     rows = keys / (np.abs(keys).max() or 1.0)  # scaled so that squares are finite
     # Equal keys have equal products with a random vector, and different keys almost

@@ -75,7 +75,7 @@ class AnchoredMap(PairedMap):
     log_mean_square: np.ndarray  # (n_components,)
     law: AnchorMixture | None
     gaussian: GaussianKernel
-    block_factor: ClassVar[int] = 4  # larger blocks, because each draws points
+    block_factor: ClassVar[int] = 4  # larger, because each block draws points
 
     @property
     def variance_is_exact(self) -> bool:

@@ -470,7 +470,7 @@ def map_arrays(
     for name in names:
         values = (getattr(tree, name) for tree in trees)
         rebuilt.__dict__[name] = map_arrays(function, *values, path=(*path, name))
-    for name in ("stacked", "_moved"):  # caches computed from the previous arrays
+    for name in ("stacked", "_moved"):  # remove outdated caches
         rebuilt.__dict__.pop(name, None)
     return rebuilt
 

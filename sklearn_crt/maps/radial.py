@@ -39,7 +39,7 @@ _FIRST, _LAST = 1e-3, 1e3  # range of distances of the interpolant
 _LARGE_ORDER = 25  # from this nu on, the expansion for large nu is exact to rounding
 
 
-GaussianOrSoftmax: TypeAlias = Literal["gaussian", "softmax"]  # type of ``kernel``
+GaussianOrSoftmax: TypeAlias = Literal["gaussian", "softmax"]  # values of ``kernel``
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class GaussianKernel:
     def variance(
         self, share: np.ndarray, log_unit: np.ndarray, X: Inputs, Y: Inputs
     ) -> np.ndarray:
-        """Convert the Gaussian variance share * exp(log_unit) to that of this kernel."""
+        """Convert the Gaussian variance share * exp(log_unit) to this kernel's."""
         # share, log_unit (n_X, n_Y), overwritten -> (n_X, n_Y)
         np.maximum(share, 0, out=share)
         if self.softmax:

@@ -153,7 +153,7 @@ class DiscreteSampler(BaseFeatureSampler):
 
 
 def _are_all_alike(statistics, shifted):
-    """Return whether all rows are equal up to rounding (or zero, if not shifted)."""
+    """Return whether rows are equal up to rounding, or all zero if not ``shifted``."""
     squares = statistics.both.mean_square.sum()
     spread = statistics.both.variance.sum() if shifted else squares
     return bool(spread <= 1e-28 * squares)

@@ -29,7 +29,7 @@ def optimal_A(q: Any, n_features: int) -> Any:
     Here rho = 1 / (1 - 8A) is the positive root of 2 q rho^2 + (2q + d) rho = d (CRT
     theorem 3.3). It is computed without cancellation for small or large q.
     """
-    # q is a number, a 0-d array or an array of any library
+    # q is a number, or an array (possibly 0-d) of any array library
     is_number = isinstance(q, (int, float))
     xp, d = np if is_number else namespace_of(q), n_features
     gap = 2 * q - d
