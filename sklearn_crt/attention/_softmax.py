@@ -282,7 +282,7 @@ def coreset_attention(
     if n_points < 1:
         raise ValueError(f"n_points must be at least 1, got {n_points}.")
     bias = logs_of_mask(key_mask, k)
-    if bias is not None:  # masks may contain the smallest finite number
+    if bias is not None:  # masks may use the smallest finite number as -inf
         nothing = constant((1,) * bias.ndim, -np.inf, bias)
         bias = namespace_of(bias).where(bias > least_log(k), bias, nothing)
         bias = asarray_like(bias, k)

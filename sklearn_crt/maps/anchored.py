@@ -136,9 +136,9 @@ class AnchoredMap(PairedMap):
     ) -> np.ndarray:
         """Return an estimate of s + (2P / D) (c - K^2), which is K^2 + D * variance.
 
-        P is the number of pairs of points among the D columns. Each point gives a
-        product of a feature of x and a feature of y. Its mean square is s, and c is the
-        mean of the product of the two products of a pair.
+        P is the number of pairs of points among the D columns. For each point, a
+        feature of x is multiplied by a feature of y. The mean square of these products
+        is s, and the mean product of the two products of a pair is c.
         """
         columns = self.columns
         if columns.n_pairs:

@@ -162,7 +162,7 @@ def positive_block_covariance(
     q, reach = np.asarray(q, dtype=np.float64), 500 + 8 * n_features
     factors = _log_factors(reach, n_features, cosine)
     if factors[reach // 2 :].max() < -46:
-        q = np.minimum(q, reach)  # for larger k, r_k m_k is below 1e-20
+        q = np.minimum(q, reach)  # for the k of larger q, r_k m_k is below 1e-20
     if factors.max() > _LARGEST:
         return _positive_series(q, n_features, cosine)
     return _evaluate(_positive_series, q, 1 if cosine else 2, n_features, cosine)

@@ -241,7 +241,7 @@ class MapsOfHeads(nn.Module):
             for name, part in zip(_GROUPS, (columns, groups.counts, groups.shares)):
                 self.register_buffer(name, part, persistent=False)
         self.statistics: Any = None
-        self._adapts = isinstance(sampler, DERFSampler)  # uses covariances
+        self._adapts = isinstance(sampler, DERFSampler)  # DERF uses covariances
         if self._adapts or isinstance(sampler, OPRFSampler):
             statistics = RunningStatistics(n_heads, d, momentum, self._adapts)
             # in half precision, small updates of the means would be lost
