@@ -381,7 +381,7 @@ def without_value(estimator: Any) -> Any:
 
 
 def with_rows(estimator: Any, X: Any, y: Any, weights: Any) -> Any:
-    """Return a copy of a sampler that is also fitted to further validated rows."""
+    """Return a copy of a sampler that is also fitted to additional validated rows."""
     batch = estimator._batch_of_rows(X, y, weights)
     value, noted = vars(estimator).get("_value"), None
     if value is None:

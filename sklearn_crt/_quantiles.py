@@ -166,7 +166,7 @@ class Errors:
 
 
 def _edges_of_groups(deviations: np.ndarray, most_groups: int) -> np.ndarray:
-    """Return the edges that divide deviations into groups, none of which is empty."""
+    """Return the edges that divide deviations into non-empty groups."""
     n_groups = int(np.clip(len(deviations) // _ROWS_PER_GROUP, 1, most_groups))
     places = len(deviations) * np.arange(1, n_groups) // n_groups
     edges = np.unique(np.sort(deviations)[places])

@@ -106,7 +106,7 @@ def has_fast_tangent() -> bool:
     config: dict[str, Any] = np.show_config(mode="dicts") or {}  # type: ignore[assignment]
     extensions = config.get("SIMD Extensions", {})
     known = {*extensions.get("baseline", ()), *extensions.get("found", ())}
-    # the first name is used since NumPy 2.4, the second one before
+    # NumPy 2.4 and later use the first name, earlier versions the second
     return not known.isdisjoint({"X86_V4", "AVX512_SKX"})
 
 

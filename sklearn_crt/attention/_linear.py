@@ -277,7 +277,7 @@ def causal_rows(
     bias: Array | None,
     chunk_size: int | None = None,
 ) -> tuple[Array, LinearAttentionState]:
-    """Return the causal attention of further rows, and the state after them."""
+    """Return the causal attention of new rows, and the state after these rows."""
     # values (..., n_rows, n_values + 1), bias (..., n_rows, 1)
     output, usual = [], _SIGNED_ROWS
     if state.feature_map.is_positive:

@@ -121,7 +121,7 @@ def _dense(q, k, v, causal, bias):
 
 
 def _dense_rows(q, k, v, causal, bias, start=0):
-    """Return the attention of consecutive queries; the first one has index start."""
+    """Return the attention of consecutive queries, beginning with index ``start``."""
     xp = namespace_of(q, k, v)
     scores = xp.matmul(q * q.shape[-1] ** -0.5, transposed(k))
     if bias is not None:

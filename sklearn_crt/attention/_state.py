@@ -154,7 +154,7 @@ class LinearAttentionState:
         return self._with(_sums=after, _seen=seen, _groups=groups)
 
     def _causal(self, q, k, values, bias, block=causal_block):
-        """Return the causal attention of further rows, and the state after them."""
+        """Return the causal attention of new rows, and the state after these rows."""
         keys = Features.of(self.feature_map, k, key=True, bias=bias)
         queries = Features.of(self.feature_map, q)
         numerators, after = block(self._sums, queries, keys, values)
@@ -276,7 +276,7 @@ class Groups:
         return cls(columns.ravel(), asarray_like(counts, like), used)
 
     def plus(self, keys: Features, ones: Array) -> Groups:
-        """Return the groups with further keys added."""
+        """Return the groups after adding the given keys."""
         # ones (..., n_keys, 1)
         new = self._split(keys).sum_over_rows(ones[..., None, :, :])
         return replace(self, sums=new if self.sums is None else self.sums.plus(new))
@@ -310,7 +310,7 @@ class Groups:
         return Features(split(mantissa) * self.counts, split(features.exponent))
 
     def averages(self, numerators: LogSum, parts: LogSum, seen: Seen) -> Array:
-        """Return averages according to the rule for features of both signs."""
+        """Return averages by the rule above for features of both signs."""
         # -> (..., n_queries, n_values)
         xp, values = namespace_of(numerators.values), numerators.values
         found, _ = _averages_where_positive(values)

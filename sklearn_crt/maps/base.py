@@ -396,7 +396,7 @@ class PairedColumns:
 def mantissa_and_exponent(features: LogFeatures, rows: Inputs) -> tuple[Array, Array]:
     """Return the mantissas and exponents of ``log_features`` as arrays.
 
-    Mantissas of None are replaced by a column of ones, exponents by a column of zeros.
+    Mantissas of None are replaced by a column of ones, and exponents of None by zeros.
     """
     mantissa, exponent = features
     return (

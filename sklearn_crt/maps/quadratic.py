@@ -35,8 +35,8 @@ class Side(NamedTuple):
     """The exponents of the features of queries or of keys.
 
     They are affine functions of the row, plus a term per row that does not depend on
-    the frequency. The real part is given by ``magnitude``, or by the log of ``scale``
-    if it is the same for all rows, and the imaginary part by ``phase``.
+    the frequency. The imaginary part is given by ``phase``, and the real part by
+    ``magnitude``, or by the log of ``scale`` if it is the same for all rows.
     """
 
     magnitude: Affine

@@ -36,7 +36,7 @@ from ..frequencies import stable_nodes
 # pairs take 0.2 s, and more than a minute if the series is summed for each pair.
 _MANY = 256
 _DEGREE = 11  # degree of the polynomials of an interpolant
-_PER_OCTAVE = 8  # number of pieces over which 1 + q doubles
+_PER_OCTAVE = 8  # number of intervals per doubling of 1 + q
 _BATCH = 2**13  # number of values per batch, few enough for the cache (3 times faster)
 # limit on log(r_k m_k), which is positive only for angles below 90 degrees
 _LARGEST = 20
@@ -337,7 +337,7 @@ def mixture_block_covariance(
 # (1 - u - v + u v sin(delta)^2)^((d - 5)/2), the joint density of delta' and the
 # squared norms u and v of the projections.
 def angles(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Return the angles between all pairs of rows; pi / 2 if one of them is zero."""
+    """Return the angles between all pairs of rows; pi / 2 if one of the two is zero."""
     # X, Y (n_X, n_features) -> (n_X, n_Y)
     lengths = [np.linalg.norm(Z, axis=1) for Z in (X, Y)]
     units = [
