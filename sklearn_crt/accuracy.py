@@ -130,7 +130,7 @@ def n_components_for(
 
 
 def _fit_with_frequencies(sampler, X, n_frequencies, seed):
-    """Fit the sampler with a number of frequencies; check that it has a closed form."""
+    """Fit the sampler with this many frequencies; require a closed-form variance."""
     fitted = clone(sampler).set_params(random_state=seed, n_components=2)
     with warnings.catch_warnings():  # fits with few features warn, as expected
         warnings.filterwarnings("ignore", ".*on a sample of rows the stated error")
@@ -157,7 +157,7 @@ def _pair_blocks(X, n_pairs, rng):
 
 
 def _least(is_enough):
-    """Find the smallest sufficient number by bisection."""
+    """Find the smallest sufficient number of frequencies by bisection."""
     high = 1
     while not is_enough(high):
         high *= 2

@@ -33,7 +33,7 @@ from ._state import LinearAttentionState, logs_of_mask, with_column_of_ones
 
 _BLOCK_BYTES = 2**20  # bytes of the features of a chunk, about the size of an L2 cache
 _CAUSAL_ROWS = 128  # rows per causal chunk, within which all pairs are computed
-_SIGNED_ROWS = 32  # for features of both signs: pairs are computed per group
+_SIGNED_ROWS = 32  # the same for mixed signs, where pairs are computed per group
 
 
 def linear_attention(
@@ -282,7 +282,7 @@ def causal_rows(
     bias: Array | None,
     chunk_size: int | None = None,
 ) -> tuple[Array, LinearAttentionState]:
-    """Return the causal attention of further rows, and the state after them."""
+    """Return the causal attention of new rows, and the state after these rows."""
     # values (..., n_rows, n_values + 1), bias (..., n_rows, 1)
     output, usual = [], _SIGNED_ROWS
     if state.feature_map.is_positive:

@@ -27,7 +27,7 @@ from ._features import check_attention_inputs
 from ._state import logs_of_mask
 
 _QUERIES = 256  # queries per block of scores on the host
-_LEAST_BLOCK = 32  # minimum rows per block of the band, for efficient products
+_LEAST_BLOCK = 32  # minimum number of rows per block, for efficient products
 
 
 def softmax_attention(
@@ -114,7 +114,7 @@ def _dense(q, k, v, causal, bias):
     blocks = []
     for start in range(0, max(1, q.shape[-2]), _QUERIES):
         stop = start + _QUERIES
-        end = stop if causal else k.shape[-2]  # end of the keys they attend to
+        end = stop if causal else k.shape[-2]  # end of the keys that are attended to
         some = None if bias is None else bias[..., :end, :]
         seen = k[..., :end, :], v[..., :end, :], causal, some
         blocks.append(_dense_rows(q[..., start:stop, :], *seen, start))
@@ -122,7 +122,7 @@ def _dense(q, k, v, causal, bias):
 
 
 def _dense_rows(q, k, v, causal, bias, start=0):
-    """Return the attention of consecutive queries; the first one has index start."""
+    """Return the attention of consecutive queries, beginning with index ``start``."""
     xp = namespace_of(q, k, v)
     scores = xp.matmul(q * q.shape[-1] ** -0.5, transposed(k))
     if bias is not None:
@@ -285,7 +285,7 @@ def coreset_attention(
     if n_points < 1:
         raise ValueError(f"n_points must be at least 1, got {n_points}.")
     bias = logs_of_mask(key_mask, k)
-    if bias is not None:  # masks may contain the smallest finite number
+    if bias is not None:  # masks may use the smallest finite number as -inf
         nothing = constant((1,) * bias.ndim, -np.inf, bias)
         bias = namespace_of(bias).where(bias > least_log(k), bias, nothing)
         bias = asarray_like(bias, k)
@@ -326,7 +326,7 @@ def _groups(k, bias, n_points):
 
 
 def _cluster(keys: np.ndarray, n_points: int) -> np.ndarray:
-    """Return the cluster of each key; few distinct keys form one cluster each."""
+    """Return the cluster of each key; with few distinct keys, each is a cluster."""
     rng = np.random.RandomState(0)
     rows = keys / (np.abs(keys).max() or 1.0)  # scaled so that squares are finite
     # Equal keys have equal products with a random vector, and different keys almost

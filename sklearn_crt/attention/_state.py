@@ -155,7 +155,7 @@ class LinearAttentionState:
         return self._with(_sums=after, _seen=seen, _groups=groups)
 
     def _causal(self, q, k, values, bias, block=causal_block):
-        """Return the causal attention of further rows, and the state after them."""
+        """Return the causal attention of new rows, and the state after these rows."""
         keys = Features.of(self.feature_map, k, key=True, bias=bias)
         queries = Features.of(self.feature_map, q)
         numerators, after = block(self._sums, queries, keys, values)
@@ -181,7 +181,7 @@ class LinearAttentionState:
         return self._sums, self._seen, self._groups
 
     def _with_arrays(self, arrays):
-        """Return the state with given arrays."""
+        """Return a copy of the state with the given arrays."""
         state = self._with(_sums=LogSum(arrays["values"], arrays["log_scale"]))
         if self.feature_map.is_positive:
             return state
@@ -191,7 +191,7 @@ class LinearAttentionState:
         return state._with(_seen=seen, _groups=groups)
 
     def _with(self, **changes):
-        """Return a copy with changed fields, which ``__init__`` does not accept."""
+        """Return a copy with changes to fields that ``__init__`` does not accept."""
         other = copy.copy(self)
         other.__dict__.update(changes)
         return other
@@ -240,7 +240,7 @@ def averages_of_values(numerators: LogSum) -> Array:
 
 
 def _averages_where_positive(values):
-    """Return averages and the mask of positive denominators; other averages are 0."""
+    """Return the averages where denominators are positive, 0 elsewhere, and a mask."""
     xp, weights = namespace_of(values), values[..., -1:]
     positive = ~(weights <= 0)  # NaN remains NaN
     found = values[..., :-1] / xp.where(positive, weights, xp.ones_like(weights))
@@ -277,7 +277,7 @@ class Groups:
         return cls(columns.ravel(), asarray_like(counts, like), used)
 
     def plus(self, keys: Features, ones: Array) -> Groups:
-        """Return the groups with further keys added."""
+        """Return the groups after adding the given keys."""
         # ones (..., n_keys, 1)
         new = self._split(keys).sum_over_rows(ones[..., None, :, :])
         return replace(self, sums=new if self.sums is None else self.sums.plus(new))
@@ -290,7 +290,7 @@ class Groups:
     def causal(
         self, queries: Features, keys: Features, ones: Array, block: Callable
     ) -> tuple[LogSum, Groups]:
-        """Return the parts of causal denominators, and the groups after these keys."""
+        """Return each group's part of causal denominators, and the updated groups."""
         # ones (..., n_rows, 1)
         split = self._split(queries), self._split(keys)
         parts, sums = block(self.sums, *split, ones[..., None, :, :])
@@ -311,7 +311,7 @@ class Groups:
         return Features(split(mantissa) * self.counts, split(features.exponent))
 
     def averages(self, numerators: LogSum, parts: LogSum, seen: Seen) -> Array:
-        """Return averages according to the rule for features of both signs."""
+        """Return averages by the rule above for features of both signs."""
         # -> (..., n_queries, n_values)
         xp, values = namespace_of(numerators.values), numerators.values
         found, _ = _averages_where_positive(values)

@@ -86,12 +86,12 @@ def load(
         folder = Path(get_data_home(data_home), _CACHE)
         folder.mkdir(exist_ok=True)
         for path, _ in rejected:
-            # only downloads are deleted, not files of the user
+            # downloads are deleted, but not the user's own files
             if path.parent == folder:
                 with suppress(OSError):
                     path.unlink()
         path = folder / (spec.file_name + suffix)
-        for _ in range(2):  # a damaged download is repeated once
+        for _ in range(2):  # a damaged download is retried once
             bunch, found = _check(spec, _download(spec.url, path), suffix)
             if bunch is not None:
                 return path, bunch
@@ -118,7 +118,7 @@ def _time_limit() -> Iterator[None]:
 def _download(url: str, path: Path) -> bytes:
     """Download a file, store it, and return its contents."""
     path.unlink(missing_ok=True)  # the contents are verified later, after decompression
-    # Each retry warns, which would end the download if warnings are turned into errors.
+    # Each retry issues a warning, which would end the download if warnings were errors.
     with _time_limit(), warnings.catch_warnings(action="ignore", category=UserWarning):
         folder, name = path.parent, path.name
         options = {"n_retries": _N_RETRIES, "delay": _DELAY}

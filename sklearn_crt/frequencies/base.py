@@ -1,4 +1,4 @@
-"""Matrices of frequencies, and couplings, which are joint distributions of them."""
+"""Matrices of frequencies, and couplings, which are their joint distributions."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from scipy.stats import qmc
 from .base import Coupling, Frequencies, register
 from .radial import Family, RadialLaw
 
-_GROUP = 2**16  # array elements in a chunk, so that it fits in the CPU cache
+_GROUP = 2**16  # number of array elements in a chunk that fits in the CPU cache
 
 
 def check_quantiles(law: RadialLaw, coupling: str) -> None:
@@ -97,7 +97,7 @@ class BlockCoupling(Coupling):
         if not self.stratified:
             return law.rvs(n_frequencies, random_state=rng)
         check_quantiles(law, repr(self))
-        # norms are drawn for full blocks, so that draws are nested
+        # drawn for full blocks, so that the first norms do not depend on n_frequencies
         shape = -(-n_frequencies // n_features), n_features
         order_rng, place_rng = rng.spawn(2)
         strata = np.argsort(order_rng.random(shape), axis=1)
@@ -116,7 +116,7 @@ class BlockCoupling(Coupling):
         """
 
 
-# number of columns from which a separate LAPACK call for each block is faster
+# number of columns from which one LAPACK call per block is faster
 _ONE_BY_ONE = 64
 
 
@@ -290,7 +290,7 @@ class QuasiCoupling(Coupling):
     def _points(
         self, n_points: int, n_features: int, source: dict[str, Generator]
     ) -> np.ndarray:
-        """Return scrambled points, the first points of a longer sequence."""
+        """Return the first scrambled points of a longer sequence."""
 
 
 @register("halton")
@@ -338,5 +338,5 @@ class Sobol(QuasiCoupling):
                 f"coupling='sobol' has points of at most {qmc.Sobol.MAXDIM} "
                 f"dimensions, got X with {n_features} columns; use 'halton'."
             )
-        power = math.ceil(math.log2(n_points))  # SciPy warns about other sizes
+        power = math.ceil(math.log2(n_points))  # SciPy expects a power of 2
         return qmc.Sobol(n_features, **source).random_base2(power)[:n_points]

@@ -121,7 +121,7 @@ def balance(sizes: np.ndarray, n_sweeps: int = _MAX_SWEEPS) -> np.ndarray:
     Starting from the simplex, this iterates :math:`u_i \leftarrow -\sum_{j \ne i} e_j
     u_j / |\cdot|` (Reid et al. 2023, equation 17). A running total of the vectors
     reduces the cost to O(d) operations per vector. All blocks are processed at once,
-    each of them until its sum is 0 or the maximum number of iterations is reached.
+    each until its vectors sum to 0 or the maximum number of iterations is reached.
     """
     # sizes (n_blocks, d) -> (n_blocks, d, d)
     n_blocks, d = sizes.shape

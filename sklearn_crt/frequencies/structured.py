@@ -16,14 +16,14 @@ from .base import Coupling, Frequencies, register
 from .radial import Family
 from .simplex import apply_simplex
 
-_IN_FLIGHT = 2**16  # array elements in a chunk, so that it fits in the CPU cache
+_IN_FLIGHT = 2**16  # number of array elements in a chunk that fits in the CPU cache
 
 
 @lru_cache
 def _factors(size: int, dtype: np.dtype) -> list[np.ndarray]:
     """Return orthonormal Hadamard matrices whose Kronecker product has this size."""
     bits = size.bit_length() - 1
-    # larger factors take more operations, and smaller factors take more calls
+    # larger factors require more operations, and smaller factors require more calls
     n_factors = 1 + (bits > 5) + (bits > 9)
     sizes = (2 ** ((bits + i) // n_factors) for i in range(n_factors))
     return [(linalg.hadamard(n) / math.sqrt(n)).astype(dtype) for n in sizes]
@@ -86,7 +86,7 @@ class HadamardFrequencies(Frequencies):
         return out
 
     def _write(self, X: Any, out: np.ndarray) -> None:
-        """Write the products to out; sparse rows are converted chunk by chunk."""
+        """Write the products to out; sparse rows are made dense chunk by chunk."""
         _, n_blocks, size = self._signs.shape
         chunk = max(1, _IN_FLIGHT // size)
         for start in range(0, X.shape[0], chunk):
@@ -138,7 +138,7 @@ class HadamardFrequencies(Frequencies):
         return self.apply(np.eye(self._n_features, dtype=self._norms.dtype))
 
 
-_MIN_SIZE = 16  # smaller products of signs and Hadamard matrices are poor rotations
+_MIN_SIZE = 16  # for smaller sizes, the products are not close to random rotations
 
 
 @register("structured-orthogonal")
@@ -186,7 +186,7 @@ class StructuredOrthogonal(Coupling):
     bias = 0.01  # the bias is at most 0.007 in dimension 16, at distance 1.4
     _simplex = False
     _n_products = 3
-    # number of columns or frequencies up to which a dense product is faster
+    # number of columns, or of frequencies, up to which a dense product is faster
     _dense_up_to = 256
 
     def _size(self, n_features: int) -> int:
@@ -207,7 +207,7 @@ class StructuredOrthogonal(Coupling):
         signs_rng, norms_rng = rng.spawn(2)
         size = self._size(n_features)
         norms = radial_law(size).rvs(n_frequencies, random_state=norms_rng)
-        # the signs are drawn block by block, so that draws are nested
+        # drawn block by block, so that the first signs do not depend on their number
         shape = (-(-n_frequencies // size), self._n_products, size)
         signs = 2.0 * signs_rng.integers(0, 2, shape, dtype=np.int8) - 1
         signs = np.ascontiguousarray(np.swapaxes(signs, 0, 1))

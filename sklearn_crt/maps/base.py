@@ -49,7 +49,7 @@ class FeatureMap(ABC):
 
     frame: Frame
     n_components: int
-    # multiplies the number of pairs whose variances are computed at once
+    # factor for the number of pairs whose variances are computed at once
     block_factor: ClassVar[int] = 1
 
     @property
@@ -472,7 +472,7 @@ def map_arrays(
     for name in names:
         values = (getattr(tree, name) for tree in trees)
         rebuilt.__dict__[name] = map_arrays(function, *values, path=(*path, name))
-    for name in ("stacked", "_moved"):  # caches computed from the previous arrays
+    for name in ("stacked", "_moved"):  # remove outdated caches
         rebuilt.__dict__.pop(name, None)
     return rebuilt
 
@@ -499,5 +499,5 @@ def _field_astype(value: Any, like: np.ndarray) -> Any:
 
 
 def like_tuple(old: tuple[Any, ...], values: list[Any]) -> Any:
-    """Return values as a tuple of the same type, which may be a named tuple."""
+    """Return values as a tuple of the type of ``old``, which may be a named tuple."""
     return getattr(old, "_make", tuple)(values)

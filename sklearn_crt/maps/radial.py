@@ -26,20 +26,20 @@ from .variance import (
     trigonometric_block_covariance,
 )
 
-# exponent whose exponential is finite, even if it is multiplied by a moderate factor
+# exponent whose exponential is finite, even after multiplication by a moderate factor
 LARGEST = 700.0
 # distance below which the relative effect of a coupling on the variance is constant
 _SMALLEST = 0.01
 # for smaller exponents, integrals over the scale of frequencies are slow and overflow
 _LEAST_ALPHA = 0.05
 # From about 2000 values on, interpolating Bessel functions is faster than evaluating
-# them: 2000 x 2000 pairs take 0.3 s, and 2.2 s with the function of SciPy.
+# them: 2000 x 2000 pairs take 0.3 s, compared with 2.2 s for SciPy's function.
 _MANY = 2048
 _FIRST, _LAST = 1e-3, 1e3  # range of distances of the interpolant
 _LARGE_ORDER = 25  # from this nu on, the expansion for large nu is exact to rounding
 
 
-GaussianOrSoftmax: TypeAlias = Literal["gaussian", "softmax"]  # type of ``kernel``
+GaussianOrSoftmax: TypeAlias = Literal["gaussian", "softmax"]  # values of ``kernel``
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class GaussianKernel:
     def variance(
         self, share: np.ndarray, log_unit: np.ndarray, X: Inputs, Y: Inputs
     ) -> np.ndarray:
-        """Return the variance, given share * exp(log_unit) for the Gaussian kernel."""
+        """Convert the Gaussian variance share * exp(log_unit) to this kernel's."""
         # share, log_unit (n_X, n_Y), overwritten -> (n_X, n_Y)
         np.maximum(share, 0, out=share)
         if self.softmax:
@@ -520,7 +520,7 @@ def log_matern(r: Array, nu: float) -> Array:
 
 
 def _log_matern_polynomial(t: Array, nu: float) -> Array:
-    """Return the log kernel for nu = 3/2, 5/2, ..., by the recurrence of K.
+    """Return the log kernel for nu = 3/2, 5/2, ..., from the recurrence for K_nu(t).
 
     The result is log(1 + b) - t, where b is a polynomial in t whose coefficients are
     positive.
@@ -570,8 +570,8 @@ def _log_matern_large(r: np.ndarray, nu: float) -> np.ndarray:
 
     With z = r sqrt(2 / nu), s = sqrt(1 + z^2) - 1 and p = 1 / (1 + s), the log is
     nu (log(1 + s/2) - s) - log(1 + s) / 2 + log sum(p) - log sum(1), where sum(p) is
-    the series of the expansion. For nu to infinity it tends to -r^2 / 2, the log of the
-    Gaussian kernel.
+    the series of the expansion. As nu tends to infinity, the log kernel tends to
+    -r^2 / 2, the log of the Gaussian kernel.
     """
     z2 = 2 * np.square(np.minimum(r, 1e100)) / nu
     s = z2 / (1 + np.sqrt(1 + z2))

@@ -28,10 +28,10 @@ from ._base import BaseFeatureSampler, centered, fitted
 from ._exponential import ExponentialSampler, middle
 
 _MOST_FEATURES = 4096  # a covariance matrix of this size takes 134 MB
-# multiple of the pooled covariance that is added to each covariance if X has d rows
+# multiple of the pooled covariance that is added to each covariance for n <= d rows
 _RIDGE = 0.3
-# smallest value of this multiple for many rows; the diagonal is increased by the same
-# multiple of the mean variance
+# minimum of this multiple for many rows; the same multiple of the mean variance is
+# added to the diagonal
 _LEAST = 1e-6
 
 
@@ -170,7 +170,7 @@ def best_quadratic(
     ridge[np.diag_indices_from(ridge)] += 1e-12 + _LEAST * np.trace(pooled) / sigma.size
     query, key = (covariance + ridge for covariance in covariances)
     values, vectors = np.linalg.eigh(_geometric_mean(query, key))
-    # values can be clipped, because the estimate is unbiased for all positive values
+    # eigenvalues can be clipped, because the estimate is unbiased for all positive ones
     values = np.clip(values, _LEAST, 1 / _LEAST)
     root = (vectors * np.sqrt(values)) @ vectors.T
     inverse = (vectors / np.sqrt(values)) @ vectors.T
@@ -181,7 +181,7 @@ def best_quadratic(
 
 
 def best_rho(values: np.ndarray) -> np.ndarray:
-    """Return the optimal 1 / (1 - 8A) for mean squares of the coordinates of x + y."""
+    """Return the optimal 1 / (1 - 8A) for the mean squares of the entries of x + y."""
     # values (n_features,) -> (n_features,)
     values = np.maximum(values, 0)
     t = 2 * values + 1
@@ -350,8 +350,8 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         )
 
     def _map_without_rows(self, feature_map):
-        # only kernel_variance needs the mixture, which contains training rows as its
-        # anchors
+        # remove the mixture, whose anchors are training rows; only kernel_variance
+        # needs it
         return replace(feature_map, law=None)
 
     @overload

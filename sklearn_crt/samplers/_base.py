@@ -54,7 +54,7 @@ from ..rows import (
     resolve_sigma,
 )
 
-_ERROR_ROWS = 16  # numbers of queries and keys used to estimate the error
+_ERROR_ROWS = 16  # number of queries, and of keys, used to estimate the error
 
 
 def fitted(path: str, doc: str) -> Any:
@@ -81,7 +81,7 @@ class SamplerValue(FittedValue):
     is_frozen: bool = False
 
     def read(self, batch: SamplerBatch, n_before: int = 0) -> SamplerValue:
-        """Return a value whose statistics include further rows, with the same map.
+        """Return a value with the same map whose statistics include additional rows.
 
         ``n_before`` is the number of preceding rows that are read elsewhere, for
         instance in other blocks.
@@ -96,8 +96,8 @@ class SamplerValue(FittedValue):
     def with_map(self, statistics: Statistics | None = None) -> SamplerValue:
         """Return a value with the map for the given (by default, its own) statistics.
 
-        If there already is a map, its frequencies are reused, provided that their
-        distribution does not depend on the statistics.
+        If the value already has a map, the frequencies of this map are reused, provided
+        that their distribution does not depend on the statistics.
         """
         if statistics is None:
             statistics = self.statistics
@@ -111,7 +111,7 @@ class SamplerValue(FittedValue):
         return replace(self, map=None).with_map(statistics)
 
     def parts(self) -> Any:
-        """Return the fitted samplers of which a composed map consists."""
+        """Return the fitted samplers whose maps are parts of a composed map."""
         return self.unfitted._fit_parts(self.statistics)
 
     def plus(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
@@ -219,7 +219,7 @@ class BaseFeatureSampler(
         return {}
 
     def _frame(self, statistics: Statistics, center: np.ndarray | None = None) -> Frame:
-        """Return the input scaling for the parameter sigma, with an optional centre."""
+        """Return the frame, which consists of the value of sigma and the centre."""
         return Frame(resolve_sigma(self.sigma, statistics), center)
 
     def _map_without_rows(self, feature_map: FeatureMap) -> FeatureMap:
@@ -318,7 +318,7 @@ class BaseFeatureSampler(
         return self
 
     def _differs_from_used(self, before: FeatureMap | None) -> bool:
-        """Return whether features differ from those of an earlier map that was used."""
+        """Return whether an earlier map was used and gave different features."""
         if before is None or "was_used" not in vars(before):
             return False
         probe = np.ones((1, self.n_features_in_), self._value.dtype)
@@ -327,7 +327,7 @@ class BaseFeatureSampler(
         return not np.array_equal(old, new, equal_nan=True)
 
     def _fit(self, X: Any, X_key: Any, sample_weight: Any) -> None:
-        """Fit a component of a composed map, without warnings about its own error."""
+        """Fit a part of a composed map, without warnings about the part's own error."""
         batch = self._read(X, None, X_key, sample_weight, first=True, final=True)
         self._value = self._empty_value(batch).plus(batch)
 
@@ -409,7 +409,7 @@ class BaseFeatureSampler(
     def _rows(self, X: Any, feature_map: FeatureMap) -> Any:
         """Return validated rows, after checking that their squared norms are finite."""
         if self._needs_no_checks(X, feature_map):
-            return X  # for single rows, validate_data would take most of the time
+            return X  # for a single row, validate_data would take most of the time
         refuse_lazy(self, "sklearn_crt.dask.map_rows(sampler.transform, X)", X)
         X = self._validate(X, reset=False)
         feature_map.frame.check(X)
@@ -468,7 +468,7 @@ class BaseFeatureSampler(
         check_fit_namespace(self, X, "transform_key" if key else "transform")
         feature_map = self.map_
         rows = self._rows(X, feature_map)
-        vars(feature_map)["was_used"] = True  # lets partial_fit warn of changes
+        vars(feature_map)["was_used"] = True  # needed for the warning of partial_fit
         self._warn_of_phases(rows, feature_map)
         features, n_zero, overflows = transform(
             feature_map, rows, key=key, n_jobs=self.n_jobs
@@ -521,7 +521,7 @@ class BaseFeatureSampler(
             Kernel values, with the floating-point dtype of X.
         """
         feature_map, queries, keys = self._map_and_rows(X, Y)
-        with np.errstate(over="ignore"):  # the warning below is more helpful
+        with np.errstate(over="ignore"):  # the warning below replaces NumPy's
             kernel = feature_map.kernel(*feature_map.frame.pair(queries, keys))
             kernel = kernel.astype(queries.dtype, copy=False)
         n_pairs = int(np.count_nonzero(np.isinf(kernel)))
@@ -596,7 +596,7 @@ class BaseFeatureSampler(
     def _map_and_rows(
         self, X: TableLike, Y: TableLike | None
     ) -> tuple[Any, Rows, Rows | None]:
-        """Return the map and the validated rows, copied to the host for SciPy."""
+        """Return the map and the validated rows, in main memory as SciPy requires."""
         feature_map = value_of(self).map
         queries = to_host(self._rows(X, feature_map))
         keys = None if Y is None else to_host(self._rows(Y, feature_map))
@@ -668,7 +668,7 @@ centered: Any = property(
 
 
 def _unfitted_copy(sampler):
-    """Return an unfitted copy, in half the time of ``clone`` for plain parameters."""
+    """Return an unfitted copy; for plain parameters, ``clone`` takes twice as long."""
     params = sampler.get_params(deep=False)
     for name, value in params.items():
         if isinstance(value, Sized) or hasattr(value, "get_params"):

@@ -58,7 +58,7 @@ class _CenterSettings(NamedTuple):
 
     sigma: Any
     n_components: int
-    centers: str  # "array" if the user gave them
+    centers: str  # "array" if the centres are given by the user
     whiten: bool
     seed: int
 
@@ -98,7 +98,7 @@ class CentersValue(FittedValue):
         return replace(self, statistics=statistics, solved=None)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> CentersValue:
-        """Return the value with its centres; the sample of the rows is kept as well."""
+        """Return the value with its centres; the sample of rows is kept as well."""
         value = self.plus(batch)
         return replace(value, solved=value.solution)
 
@@ -107,7 +107,7 @@ class CentersValue(FittedValue):
         return replace(self, statistics=statistics, solved=None)
 
     def frozen(self, step: Step = no_step) -> CentersValue:
-        """Return a value with the centres only, to which no rows can be added."""
+        """Return a value that contains only the centres and accepts no more rows."""
         moments, solved = self.statistics.without_rows(), self.solution
         return replace(self, statistics=moments, solved=solved, is_frozen=True)
 

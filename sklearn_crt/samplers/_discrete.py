@@ -25,7 +25,7 @@ from ..rows import Frame, Sigma, Statistics
 from ._base import BaseFeatureSampler, centered, fitted
 from ._exponential import middle
 
-_EPSILON = 1e-8  # default of the smallest coordinate for positive features
+_EPSILON = 1e-8  # default for the smallest coordinate with positive features
 _NEAR = 0.1  # assumed size of the scaled coordinates if all rows are equal
 
 
@@ -90,7 +90,7 @@ class DiscreteSampler(BaseFeatureSampler):
 
     @property
     def _doubtful_below(self) -> float:  # type: ignore[override]
-        # with positive features, most rows are far from the centre
+        # positive features are centred at the minima, which are far from most rows
         return math.inf if self.positive else 64
 
     @abstractmethod
@@ -99,7 +99,7 @@ class DiscreteSampler(BaseFeatureSampler):
 
     @abstractmethod
     def _law_of(self, sizes: np.ndarray) -> CountLaw:
-        """Return the distribution of the exponents for coordinates of these sizes."""
+        """Return the distribution of exponents, given the sizes of the coordinates."""
 
     def _make_map(self, statistics, drawn):
         frame, epsilon = self._frame(statistics), self._least_coordinate()
@@ -121,7 +121,7 @@ class DiscreteSampler(BaseFeatureSampler):
             )
         else:
             law = self._choose_law(statistics, frame)
-        # drawn frequency by frequency, so that draws are nested
+        # drawn frequency by frequency; the first ones do not depend on n_components
         counts = law.draw((self.n_components, statistics.n_features), rng)
         return DiscreteMap(
             frame,
@@ -134,7 +134,7 @@ class DiscreteSampler(BaseFeatureSampler):
         )
 
     def _least_coordinate(self) -> float | None:
-        """Return the smallest coordinate for positive features, otherwise None."""
+        """Return the smallest coordinate, or None if features may be negative."""
         if not self.positive:
             if self.epsilon is not None:
                 raise ValueError(
@@ -153,13 +153,13 @@ class DiscreteSampler(BaseFeatureSampler):
 
 
 def _are_all_alike(statistics, shifted):
-    """Return whether all rows are equal up to rounding (or zero, if not shifted)."""
+    """Return whether rows are equal up to rounding, or all zero if not ``shifted``."""
     squares = statistics.both.mean_square.sum()
     spread = statistics.both.variance.sum() if shifted else squares
     return bool(spread <= 1e-28 * squares)
 
 
-_LAMBDA_RANGE = 1e-12, 1e15  # for these lambda, exponents are exact in float64
+_LAMBDA_RANGE = 1e-12, 1e15  # for lambda in this range, exponents are exact in float64
 
 
 class PoissonSampler(DiscreteSampler):

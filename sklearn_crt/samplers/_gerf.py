@@ -148,7 +148,7 @@ class GERFSampler(ExponentialSampler):
 
     @property
     def A_(self) -> complex:
-        """The chosen parameter."""
+        """The chosen parameter A."""
         return complex(self.map_.A)
 
     @property
@@ -189,7 +189,7 @@ def log_variance(
 def log_second_moment(
     lam: Numbers, phi: Numbers, s: int, q: Numbers, n_features: int
 ) -> np.ndarray:
-    """Return log(E Re(fg)^2 / K^2), the objective of the search, for many points."""
+    """Return log(E Re(fg)^2 / K^2), the objective of the search, at many points."""
     size, _, v, theta = second_moment(lam, phi, s, q, n_features)
     h = -np.expm1(-2 * v) + 2 * np.exp(-2 * v) * np.cos(theta / 2) ** 2
     with np.errstate(divide="ignore"):
@@ -199,7 +199,7 @@ def log_second_moment(
 def value_and_gradient(
     point: np.ndarray, s: int, q: float, n_features: int
 ) -> tuple[float, np.ndarray]:
-    """Return the objective at one point (lam, phi), and its gradient."""
+    """Return the objective and its gradient at one point (lam, phi)."""
     lam, phi = float(point[0]), float(point[1])
     modulus, c, sin_phi = math.exp(lam), math.cos(phi), math.sin(phi)
     rho = complex(modulus * c, modulus * sin_phi)
@@ -248,11 +248,11 @@ def trigonometric_A(q: float, n_features: int) -> float:
     return t / (8 * (1 + t))
 
 
-@lru_cache  # because fits with other seeds repeat the same search
+@lru_cache  # cached because fits with other seeds repeat the same search
 def complex_candidates(
     A: float, s: int, q: float, n_features: int
 ) -> tuple[tuple[float, float], ...]:
-    """Return the optima that L-BFGS-B finds from the best three points of a grid."""
+    """Return the optima that L-BFGS-B finds, starting at the three best grid points."""
     real, _ = log_rho(complex(A))
     if abs(real) > _BOUNDS[0][1]:
         return ()
@@ -279,16 +279,16 @@ def best_member(
 ) -> tuple[int, complex]:
     """Return the s and A with the smallest variance, given the means of |x + s y|^2.
 
-    Variances are compared because they are accurate even if the second moments are
-    close to 1. A complex A is chosen only if it is better than the real optimum of the
-    same sign by more than rounding errors.
+    Variances are compared instead of second moments, because they are accurate even if
+    the second moments are close to 1. A complex A is chosen only if its variance is
+    smaller than that of the best real A with the same s by more than rounding errors.
     """
     best, member = math.inf, (-1, complex(real_optima[-1]))
     for s, A in sorted(real_optima.items()):
         value = float(log_variance(*log_rho(complex(A)), s, q[s], n_features))
         margin = 1e-8 + 1e-12 * abs(value)
-        # a real A with s = +1 allows twice as many frequencies with the same number of
-        # features
+        # for the same number of features, a real A with s = +1 allows twice as many
+        # frequencies
         saved = math.log(2) if s > 0 else 0.0
         candidates = [(value - saved, complex(A))]
         for lam, phi in complex_candidates(A, s, q[s], n_features):

@@ -93,8 +93,8 @@ def assert_variance(
         Queries and keys. If X is None, a small set of rows is generated. If Y is None,
         the keys are the queries.
     n_blocks : int, default=50000
-        Number of independent estimates, each computed from one block of frequencies of
-        a fit with many features.
+        Number of independent estimates. Each uses one block of frequencies of a sampler
+        fitted with many blocks.
     block : int, default=None
         Number of frequencies per estimate; the number of columns of X if None.
     n_draws : int, default=400
@@ -169,7 +169,7 @@ def assert_coupling(
     p_value = stats.kstest(norms, radial_law(d).cdf).pvalue
     assert p_value > FAMILY, f"norms have the wrong distribution: p = {p_value:.1e}"
     assert_mean(unit, np.zeros((d, d)))
-    # mean moments over the blocks must be zero; their standard deviations are known
+    # over the blocks, the mean of each moment has expectation 0 and a known variance
     second = np.einsum("nia,nib->iab", unit, unit) / n_blocks - np.eye(d) / d
     spread = np.full((d, d), 1 / (d * (d + 2)))
     np.fill_diagonal(spread, 2 * (d - 1) / (d**2 * (d + 2)))
@@ -193,7 +193,7 @@ def _places_in_strata(quantiles: np.ndarray) -> np.ndarray:
     """Assert that each stratum contains one norm; return positions in strata."""
     d = quantiles.shape[1]
     places, strata = np.modf(np.clip(quantiles, 0, 1 - 1e-12) * d)
-    border = np.abs(places - 0.5) > 0.5 - 1e-3 * d  # in reach of the error of the cdf
+    border = np.abs(places - 0.5) > 0.5 - 1e-3 * d  # the stratum is uncertain there
     inside = ~border.any(axis=1)
     whole = np.sort(strata[inside], axis=1) == np.arange(d)
     assert whole.all(), "a block does not have one norm in each stratum"

@@ -359,7 +359,7 @@ class LinearAttention(MapsOfHeads):
 
     def _project(self, query, key, value):
         weight, bias = self.in_proj_weight, self.in_proj_bias
-        if query is key and key is value:  # one product
+        if query is key and key is value:  # one matrix product for all three
             parts = F.linear(query, weight, bias).chunk(3, -1)
         else:
             biases = (None,) * 3 if bias is None else bias.chunk(3)

@@ -149,11 +149,11 @@ def best_diagonal(
     """Return the diagonal a that minimises the mean of ``|a x + y / a|**2``.
 
     ``query`` and ``key`` are the centres of two clusters, and the spreads are the
-    second moments about them. An entry of a is imaginary where the two centres have the
-    same sign, so that the two terms cancel, and real elsewhere. All entries are real if
-    ``real`` is True.
+    second moments about these centres. An entry of a is imaginary if the two centres
+    have the same sign in this column, so that the two terms cancel, and real otherwise.
+    All entries are real if ``real`` is True.
     """
-    floor = 1e-12  # the modulus is 1 if both second moments are below it
+    floor = 1e-12  # if both second moments are smaller, the modulus of a is 1
     squares = np.maximum(query**2 + query_spread, floor)
     key_squares = np.maximum(key**2 + key_spread, floor)
     modulus = np.clip((key_squares / squares) ** 0.25, 1e-6, 1e6)
@@ -322,7 +322,7 @@ class ClusteredSampler(BaseFeatureSampler):
         return queries, find_clusters(sides[-1], counts[1], seeds[1])
 
     def _part_for(self, clusters, i, j):
-        """Return the unfitted map with the best diagonal for a pair of clusters."""
+        """Return the unfitted sampler with the best diagonal for a pair of clusters."""
         queries, keys = clusters
         spreads = (0.0, 0.0)
         if self.statistic == "moments":

@@ -254,9 +254,9 @@ def clustered_hybrid(
 
 
 def _positive_and_trigonometric(coupling: str | Coupling) -> list[Any]:
-    """Return a base map that is exact for opposite rows, and one for equal rows."""
+    """Return a base map exact for opposite rows, and one exact for equal rows."""
     pairs = get_coupling(coupling, "A hybrid")
-    if not pairs.norm_dependent:  # Antithetic needs angles independent of the norms
+    if not pairs.norm_dependent:  # Antithetic needs angles that ignore the norms
         pairs = Antithetic(pairs)
     positive = PositiveRBFSampler(coupling=pairs, center=False)
     return [positive, TrigRBFSampler(coupling=coupling)]

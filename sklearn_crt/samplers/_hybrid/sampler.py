@@ -28,7 +28,7 @@ class HybridParts(NamedTuple):
 
     bases: list[Any]
     coefficients: list[Any]
-    spare: list[Any]  # empty, or one map for the columns that the products leave over
+    spare: list[Any]  # empty, or one map for the columns that the products do not use
     fitter: PartFitter
 
 
@@ -215,8 +215,8 @@ class HybridSampler(BaseFeatureSampler):
         fitter = PartFitter(statistics, self._centred_frame(statistics))
         base_seeds = base_rng.integers(2**31 - 1, size=len(bases))
         seeds = coefficient_rng.integers(2**31 - 1, size=len(bases))
-        # the last base map has the first seed, so that it is the same map if it is used
-        # alone
+        # the last base map gets the first seed, so that its frequencies are the same
+        # with and without the other base maps
         base_seeds = base_seeds[[0] * len(bases)] if self.shared else base_seeds[::-1]
         coefficients = [
             fitter.fit(part, seed, **self._coefficient_params(part, fitter))
@@ -311,15 +311,15 @@ def _split_columns(
 ) -> tuple[list[int], int] | None:
     """Return the column counts of the base maps and of the spare map.
 
-    All base maps have the same number of frequencies. Columns that remain are used for
-    one more frequency of individual maps, beginning with the last map. If there are too
-    few columns for all base maps, warn and return None.
+    All base maps have the same number of frequencies. If enough columns remain, they
+    give individual maps one more frequency each, beginning with the last map. If there
+    are too few columns for all base maps, warn and return None.
     """
     constants = [_constant_part(part) for part in coefficients]
     counts = [fitter.map_of(part).n_components for part in coefficients]
     units = [fitter.columns_per_frequency(base) for base in bases]
     plain = [int(a != 0) for a in (*constants, 1 - sum(constants))]
-    # columns of the hybrid for one frequency of each base map
+    # number of columns of the hybrid for one frequency of each base map
     each = zip(units, plain, [*counts, sum(counts)], strict=True)
     costs = [unit * (constant + count) for unit, constant, count in each]
     frequencies = n_components // sum(costs)
