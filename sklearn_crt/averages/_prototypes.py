@@ -58,7 +58,7 @@ class Prototypes(TypedBaseEstimator):
         ``"matern"``, a kernel object from :mod:`sklearn_crt.kernels`, or a callable, as
         in :class:`NadarayaWatsonRegressor`.
     random_state : int, RandomState instance or None, default=None
-        Seed of k-means, and of the sample of rows that ``sigma="median"`` uses.
+        Seed for choosing the centres, and for sampling rows if ``sigma="median"``.
 
     Attributes
     ----------

@@ -209,8 +209,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
       whose scales s and noise :math:`\lambda` maximise the marginal likelihood, or
       evidence [1]_, on up to 800 rows. The metric is the sum of two matrices of trace
       1, which are proportional to the diagonal matrix of :math:`s_l^2` and to the mean
-      outer product of the gradients of the posterior mean. For labels, each class is
-      one output.
+      outer product of the gradients of the posterior mean. For labels, each class is an
+      output.
     * ``"agop"`` is the average gradient outer product [2]_ of a ridge regression on
       random Fourier features of up to 8192 rows. In the first round the frequencies are
       drawn according to the metric of ``"evidence"``, and in each later round according

@@ -202,7 +202,8 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         and columns of type ``category`` need not be listed.
     n_jobs : int, default=None
         Number of threads that ``transform`` uses. -1 uses all processors; None uses as
-        many as NumPy's linear algebra would, and one inside joblib workers.
+        many threads as NumPy's linear algebra, or a single thread inside joblib
+        workers.
     random_state : int, RandomState instance or None, default=None
         Seed of the landmarks, which are training rows. Their choice depends on the
         content of the rows, not on their order. Pass an int for reproducible results.
