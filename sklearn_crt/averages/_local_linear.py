@@ -168,7 +168,7 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
 
     See Also
     --------
-    LocalLinearClassifier : The same method for labels.
+    LocalLinearClassifier : The corresponding classifier.
     LearnedMetric : Distances that reflect how the targets vary.
     NadarayaWatsonRegressor : Kernel averages in place of linear fits.
 

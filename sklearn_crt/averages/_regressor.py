@@ -110,7 +110,7 @@ class NadarayaWatsonRegressor(
             Predictions, which lie in the range of the training targets. They are
             float64 even if X is float32, because targets may need the higher precision.
             For rows where the error of random features is too large, ``y_mean_`` partly
-            or entirely replaces them (see the Notes of the class).
+            or entirely replaces the prediction (see the Notes of the class).
         """
         value = self._check_rows(X, "predict")
         return self._squeezed(self._decode(value, X))

@@ -393,7 +393,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     # --------------------------------------------------------------- attributes
     @property
     def components_(self) -> np.ndarray:
-        """Mean derivatives of the transformed columns with respect to those of X."""
+        """Mean derivatives of the output columns with respect to the columns of X."""
         return value_of(self).metric.slopes
 
     @property
