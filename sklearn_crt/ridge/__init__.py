@@ -1,4 +1,4 @@
-"""Ridge regression on random features, fitted from sums over the rows."""
+"""Ridge regression on random features, fitted from moments of the rows."""
 
 from ._classifier import RandomFeatureRidgeClassifier
 from ._regressor import RandomFeatureRidge

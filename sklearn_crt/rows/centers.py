@@ -132,7 +132,7 @@ class Centers:
         return Frame(frame.sigma, mean).rows(points)
 
     def _grouped(self, labels: np.ndarray) -> Centers:
-        """Return the weighted means of groups of points with the total weights."""
+        """Return the weighted mean of each group of points, with the group's weight."""
         weights, points = group_means(self.points, self.weights, labels)
         return Centers(
             points.astype(self.points.dtype), weights.astype(self.weights.dtype)
