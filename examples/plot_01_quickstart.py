@@ -26,11 +26,12 @@ from sklearn_crt import (
 )
 
 # %%
-# Predictions with intervals -------------------------- The data are 3000 noisy points
-# on a curve that has a gap. Ridge regression on 200 random features approximates a
-# Gaussian process, at a cost that is proportional to the number of rows instead of its
-# cube. ``fit`` selects the penalty and ``sigma``, the inverse length scale of the
-# kernel (``length_scale = 1 / sigma``).
+# Predictions with intervals
+# --------------------------
+# The data are 3000 noisy points on a curve that has a gap. Ridge regression on 200
+# random features approximates a Gaussian process, at a cost that is proportional to the
+# number of rows instead of its cube. ``fit`` selects the penalty and ``sigma``, the
+# inverse length scale of the kernel (``length_scale = 1 / sigma``).
 rng = np.random.default_rng(0)
 
 
@@ -55,11 +56,12 @@ inside = 100 * np.mean(abs(y_new - mean_new) < 1.645 * std_new)
 print(f"{inside:.0f} % of new rows lie in the 90 % band")
 
 # %%
-# The same kernel in less time ---------------------------- Both samplers approximate
-# the Gaussian kernel between images of handwritten digits. The rows are multiplied by
-# ``sigma``, so ``gamma = sigma**2 / 2``. The time is the processor time of
-# ``transform`` for 17970 rows. ``kernel_variance`` predicts the error of the
-# approximation from a formula.
+# The same kernel in less time
+# ----------------------------
+# Both samplers approximate the Gaussian kernel between images of handwritten digits.
+# The rows are multiplied by ``sigma``, so ``gamma = sigma**2 / 2``. The time is the
+# processor time of ``transform`` for 17970 rows. ``kernel_variance`` predicts the error
+# of the approximation from a formula.
 X = load_digits().data
 many = np.tile(X, (10, 1))
 sigma = TrigRBFSampler(sigma="scale").fit(X).sigma_

@@ -1,8 +1,8 @@
 """Support for array libraries, and conversion of arrays between them.
 
 With ``sklearn.config_context(array_api_dispatch=True)``, an estimator accepts arrays of
-other libraries and returns arrays of the same library. They are processed in one of two
-ways:
+other libraries and returns arrays of the same library. The arrays are processed in one
+of two ways:
 
 - Arrays in main memory are viewed as NumPy arrays through DLPack, without a copy, and
   results are returned in the same way. NumPy does all computations.
@@ -11,7 +11,7 @@ ways:
   arrays of the map are then copied to the device once.
 
 Without this option, and with scikit-learn before 1.9, every array is converted to a
-NumPy array, as in the rest of scikit-learn.
+NumPy array, as scikit-learn's own estimators do.
 """
 
 from __future__ import annotations
@@ -177,9 +177,9 @@ def part(rows: Array, chunk: slice) -> Array:
 
 LEAST_CHUNK, _MOST_ROWS = 256, 1024  # limits on the number of rows in a chunk
 _MOST_IN_PLACE = 8192  # the upper limit if features are written to the final output
-# number of bytes of features that fit into the cache but make products efficient
+# bytes of features that fit into the cache, and enough for efficient products
 _CHUNK_BYTES = 2**21
-# the same for a device, where launching a kernel takes as long as processing 1 MiB
+# the same for a device, where each call takes as long as processing 1 MiB
 _DEVICE_BYTES = 2**27
 
 
@@ -202,7 +202,7 @@ def row_chunks(X: Any, width: int, *, in_place: bool = False) -> Iterator[slice]
         size = min(size, _MOST_IN_PLACE if in_place else _MOST_ROWS)
     else:
         size = max(1, within_working_memory(_DEVICE_BYTES) // (8 * max(1, width)))
-    # not gen_batches: validating its arguments takes longer than mapping a single row
+    # not gen_batches, because validating its arguments takes longer than mapping a row
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 

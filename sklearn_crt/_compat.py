@@ -114,7 +114,7 @@ try:  # from threadpoolctl 3.7 on, only one Python thread may limit OpenBLAS at 
 except (ImportError, AttributeError):
 
     def _clear_controlling_thread(force=False):
-        """Substitute for older versions, in which any thread may set the limit."""
+        """Do nothing, because any thread may set the limit in older versions."""
 
 
 try:  # vendored by scikit-learn since 1.7

@@ -77,7 +77,7 @@ class FittedValue(ABC):
 
     @abstractmethod
     def __add__(self, other: Self) -> Self:
-        """Return the value for the rows of both.
+        """Return the value for the rows of both values.
 
         ValueError is raised if the values belong to different models.
         """
@@ -171,7 +171,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         self._warn_of_sums()
 
     def _warn_of_sums(self) -> None:
-        """Warn if the model is unreliable, as far as the fitted value alone shows."""
+        """Warn if the model is unreliable, judging from the fitted value alone."""
 
     # ------------------------------------------------------------------ fitting
     def _become(self, model: Self) -> Self:
@@ -297,16 +297,16 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     def freeze(self) -> Self:
         """Discard all data that is only needed for adding more rows.
 
-        Predictions and features stay the same, but the model needs much less memory and
-        its pickle is much smaller. Call this method after the last batch, before you
-        store or send the model. Until then, an estimator keeps statistics of the
-        training rows and, as long as they have no more than about 4 million entries,
-        the rows themselves. It needs them because more rows may change its feature map,
-        ``sigma`` or metric.
+        Predictions and features do not change, but the model needs much less memory,
+        and its pickle is much smaller. Call this method after the last batch, before
+        you store or send the model. Until then, an estimator keeps statistics of the
+        training rows and, as long as X has no more than about 4 million entries, the
+        rows themselves. It needs the rows because further batches may change its
+        feature map, ``sigma`` or metric.
 
         Some frozen models still contain training rows. Exact kernels need all of them
-        for predictions. ``Prototypes`` and ``CentersRBFSampler`` keep means of rows,
-        some of which may be the mean of a single row. A ``FrozenEstimator`` is not
+        for predictions. ``Prototypes`` and ``CentersRBFSampler`` keep means of groups
+        of rows, and a group may consist of a single row. A ``FrozenEstimator`` is not
         changed, so freeze a sampler before you wrap it.
 
         Returns
@@ -332,7 +332,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    if not TYPE_CHECKING:  # a type checker would accept every attribute
+    if not TYPE_CHECKING:  # otherwise a type checker would accept any name
 
         def __getattr__(self, name):
             """Raise the appropriate error for an attribute that does not exist."""
@@ -381,7 +381,7 @@ def without_value(estimator: Any) -> Any:
 
 
 def with_rows(estimator: Any, X: Any, y: Any, weights: Any) -> Any:
-    """Return a copy of a sampler that is also fitted to further validated rows."""
+    """Return a copy of a sampler that is also fitted to additional validated rows."""
     batch = estimator._batch_of_rows(X, y, weights)
     value, noted = vars(estimator).get("_value"), None
     if value is None:
@@ -412,7 +412,7 @@ def check_params(estimator: Any) -> None:
 
 
 def read_rows(estimator: Any, X: Any, *rest: Any) -> tuple[Any, Any]:
-    """Validate rows; return an unfitted copy with their columns, and the rows."""
+    """Return an unfitted copy that has recorded the columns, and the validated rows."""
     model = without_value(estimator)
     model._note_params()
     return model, model._read(X, *rest, first=True, final=False)

@@ -239,7 +239,7 @@ class LogSum(NamedTuple):
     log_scale: Array  # (..., r, 1)
 
     def plus(self, other: LogSum) -> LogSum:
-        """Return the sums over the terms of both."""
+        """Return the sums over the terms of both sums."""
         xp = namespace_of(self.values)
         log_scale = xp.maximum(self.log_scale, other.log_scale)
         mine, theirs = (
@@ -300,7 +300,7 @@ def log_sum(
 def in_type(
     values: Array, dtype: DTypeLike, workspace: Workspace | None = None
 ) -> Array:
-    """Convert values to another dtype; for NumPy, use the memory of the workspace."""
+    """Convert values to another dtype; for NumPy, write them to the workspace."""
     if values.dtype == dtype:
         return values
     if workspace is None or not isinstance(values, np.ndarray):

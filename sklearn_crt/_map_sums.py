@@ -115,7 +115,7 @@ class MapSums(FittedValue):
         if self.is_fixed and other.is_fixed:
             self._check_same_map(other)
             return self._with_sums_from(other)
-        # add kept rows to the other value, or to the one with a fixed map
+        # add kept rows to the value with a fixed map, or to this one if there is none
         value, rows = (other, self.kept) if other.is_fixed else (self, other.kept)
         for batch in rows:
             value = value.plus(batch)
@@ -138,7 +138,7 @@ class MapSums(FittedValue):
         return map_of(self.sampler)
 
     def without_map(self) -> Self:
-        """Return the value without its sampler, so that little data is exchanged."""
+        """Return the value without its sampler, so that less data is transferred."""
         return replace(self, sampler=None)
 
     def with_map_of(self, sampler: Any) -> Self:

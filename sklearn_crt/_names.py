@@ -40,7 +40,7 @@ def names_on_demand(
 
 
 def name_constructor(cls: type) -> None:
-    """Give a class that inherits its constructor a copy that is named after the class.
+    """Give a class that inherits its constructor its own copy, named after the class.
 
     If an argument is wrong, the error message of Python names the class that defines
     the constructor, which may be a private base class.

@@ -130,7 +130,7 @@ class Errors:
         return np.stack(found, axis=-1)
 
     def scores(self, deviations: np.ndarray) -> np.ndarray:
-        """Return the proportion of rows with deviations at least as large as these."""
+        """Return the proportion of training rows with at least the given deviations."""
         columns = zip(self.deviations.T, deviations.T, strict=True)
         found = [
             Distribution.of(-own, self.weights).shares_below(-queries)
@@ -166,7 +166,7 @@ class Errors:
 
 
 def _edges_of_groups(deviations: np.ndarray, most_groups: int) -> np.ndarray:
-    """Return the edges that divide deviations into groups, none of which is empty."""
+    """Return the edges that divide deviations into non-empty groups."""
     n_groups = int(np.clip(len(deviations) // _ROWS_PER_GROUP, 1, most_groups))
     places = len(deviations) * np.arange(1, n_groups) // n_groups
     edges = np.unique(np.sort(deviations)[places])

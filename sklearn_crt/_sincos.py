@@ -106,18 +106,18 @@ def has_fast_tangent() -> bool:
     config: dict[str, Any] = np.show_config(mode="dicts") or {}  # type: ignore[assignment]
     extensions = config.get("SIMD Extensions", {})
     known = {*extensions.get("baseline", ()), *extensions.get("found", ())}
-    # the first name is used since NumPy 2.4, the second one before
+    # NumPy 2.4 and later use the first name, earlier versions the second
     return not known.isdisjoint({"X86_V4", "AVX512_SKX"})
 
 
 def _one_by_one(phases, scale, cosines, sines, work):
-    """Compute cosines and sines by the functions of NumPy, one after the other."""
+    """Compute cosines and sines with NumPy functions, one after the other."""
     np.multiply(np.cos(phases, out=work[0]), scale, out=cosines)
     np.multiply(np.sin(phases, out=phases), scale, out=sines)
 
 
 def _from_tangents(phases, scale, cosines, sines, work):
-    """Compute both as rational functions of the tangent of half the phase."""
+    """Compute cosines and sines as rational functions of tan(phase / 2)."""
     phases *= 0.5
     tangents = np.tan(phases, out=phases)
     share = np.square(tangents, out=work[0])
@@ -144,7 +144,7 @@ _Q = (-306931.27718584624, 35421.48335004539, -447.86518217858406)
 
 
 def _from_quotients(phases, scale, cosines, sines, work):
-    """Compute both as rational functions of p / q, which is tan(phase / 2)."""
+    """Compute cosines and sines as rational functions of p / q = tan(phase / 2)."""
     if not -_LARGEST < phases.min(initial=0) <= phases.max(initial=0) < _LARGEST:
         # some phases are too large, or NaN
         _one_by_one(phases, scale, cosines, sines, work)

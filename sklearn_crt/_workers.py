@@ -141,9 +141,9 @@ def with_one_blas_thread(
     """
     # Python may raise KeyboardInterrupt after any call to a C function, and at the
     # start of any Python function such as __exit__, even while it handles another
-    # KeyboardInterrupt. A user is therefore removed by a single call to a C function.
-    # If lifting the limit is interrupted, a new thread, which receives no signals,
-    # completes it.
+    # KeyboardInterrupt. A finished call is therefore unregistered by a single call to a
+    # C function. If lifting the limit is interrupted, a new thread, which receives no
+    # signals, completes it.
     user = object()
     try:
         try:
@@ -160,7 +160,7 @@ def with_one_blas_thread(
 
 
 def _set_or_lift() -> None:
-    """Set the limit if there are users, or lift it if there are none.
+    """Set the limit if any call needs it, or lift it if none does.
 
     The original numbers of threads are stored before the limit is set, and deleted
     after it is lifted. If this call is interrupted, the next one completes the work.
@@ -186,7 +186,7 @@ def _set_threads(numbers: list[tuple[Any, int]]) -> None:
 def blas_within_processors(n_rows: int) -> Callable[..., Any]:
     """Return a function that calls another one, with BLAS limited if necessary.
 
-    BLAS may use more threads than there are processors for this process, for instance
+    BLAS may use more threads than this process has processors available, for instance
     under the quota of a container or in a process that is bound to one processor. In a
     loop over chunks, the BLAS threads wait for each other at each chunk. If several of
     them share a processor, the loop takes at least ten times as long.

@@ -1,4 +1,4 @@
-"""The number of features for a required accuracy, and measured errors of samplers."""
+"""Compute the number of features for an accuracy, and measure errors of samplers."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def n_components_for(
     n_pairs: int = 4096,
     random_state: RandomState = None,
 ) -> int:
-    r"""Return the number of features that approximates the kernel to a given accuracy.
+    r"""Return the number of features needed for a given accuracy of the kernel.
 
     The number follows from the closed form of the variance of random Fourier features,
-    so no errors are measured. For positive features there is no such
-    number, and ValueError is raised: their estimates have heavy tails, so the mean
-    squared error is dominated by rare draws that are unlikely to occur in a single fit.
-    Use :func:`compare_samplers` to measure the errors of samplers of positive features.
+    so no errors are measured. For positive features, no such number can be given, and a
+    ValueError is raised: their estimates have heavy tails, so the mean squared error is
+    dominated by rare draws that are unlikely to occur in a single fit. Use
+    :func:`compare_samplers` to measure the errors of samplers of positive features.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def n_components_for(
     rms_error : float
         Root mean squared difference between the estimate and the kernel, over pairs of
         distinct rows and over draws of the frequencies. Kernel values are at most 1, so
-        a value of 0.01 corresponds to two correct digits.
+        an error of 0.01 corresponds to two correct digits.
     n_pairs : int, default=4096
         Approximate number of random pairs of rows over which the error is averaged.
     random_state : int, RandomState instance or None, default=None
@@ -91,9 +91,9 @@ def n_components_for(
     Let m be the number of frequencies, and p the number of ordered pairs of frequencies
     in the same block. The variance of the estimate, averaged over pairs of rows, is
     :math:`(m \alpha - p \beta) / m^2`, where :math:`\alpha` and :math:`\beta` follow
-    from ``kernel_variance`` for one and for two frequencies. If a coupling has no
-    closed form, the frequencies are treated as independent, and the number is larger
-    than necessary.
+    from ``kernel_variance`` for one and for two frequencies. If there is no closed form
+    for the coupling of the sampler, the frequencies are treated as independent, and the
+    returned number is larger than necessary.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def n_components_for(
 
 
 def _fit_with_frequencies(sampler, X, n_frequencies, seed):
-    """Fit the sampler with a number of frequencies; check that it has a closed form."""
+    """Fit the sampler with this many frequencies; require a closed-form variance."""
     fitted = clone(sampler).set_params(random_state=seed, n_components=2)
     with warnings.catch_warnings():  # fits with few features warn, as expected
         warnings.filterwarnings("ignore", ".*on a sample of rows the stated error")
@@ -157,7 +157,7 @@ def _pair_blocks(X, n_pairs, rng):
 
 
 def _least(is_enough):
-    """Find the smallest sufficient number by bisection."""
+    """Find the smallest sufficient number of frequencies by bisection."""
     high = 1
     while not is_enough(high):
         high *= 2
@@ -197,7 +197,7 @@ class Comparison(dict[str, Any]):
         Error of each sampler in each draw. In each draw, all samplers use the same
         rows, so differences between samplers are paired.
     seconds : ndarray of shape (n_samplers,)
-        Time that ``transform`` takes per 1000 rows, as the minimum over the draws.
+        Time that ``transform`` takes per 1000 rows: the minimum over all draws.
     target : {"kernel", "posterior"}
         The quantity whose error was measured.
 
@@ -232,7 +232,7 @@ class Comparison(dict[str, Any]):
         return self["sampler"][int(np.argmin(self["error"]))]
 
     def against(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return how much the errors differ from those of one sampler.
+        """Return how much the errors differ from the errors of one of the samplers.
 
         Parameters
         ----------
@@ -250,7 +250,7 @@ class Comparison(dict[str, Any]):
         return differences.mean(axis=1), _error_of_mean(differences)
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Plot the error of each sampler against its time, with standard errors.
+        """Plot the error of each sampler, with standard errors, against its run time.
 
         Parameters
         ----------
@@ -260,7 +260,7 @@ class Comparison(dict[str, Any]):
         Returns
         -------
         ax : matplotlib Axes
-            The axes with the plot; both scales are logarithmic.
+            The axes with the plot, in which both scales are logarithmic.
         """
         if ax is None:
             import matplotlib.pyplot as plt
@@ -345,17 +345,18 @@ def compare_samplers(
     y : array-like of shape (n_samples,), default=None
         Class labels, which are required for ``target="posterior"``.
     target : {"kernel", "posterior"}, default="kernel"
-        Quantity whose error is measured. ``"kernel"`` is the relative error
-        :math:`|\hat K - K|_F / |K|_F` of the kernel between queries and rows.
-        ``"posterior"`` is the total variation distance
+        Quantity whose error is measured. ``"kernel"`` means the relative error
+        :math:`|\hat K - K|_F / |K|_F` of the kernel matrix between queries and rows.
+        ``"posterior"`` means the total variation distance
         :math:`\frac12 \sum_c |\hat p_c - p_c|` between the Nadaraya-Watson class
-        probabilities from the estimate and from the exact kernel, averaged over the
-        queries. Negative class scores are replaced by 0. If no score of a query is
-        positive, the class frequencies are used as its probabilities.
+        probabilities that are computed with the estimated kernel and with the exact
+        kernel, averaged over the queries. Negative class scores are replaced by 0. If
+        no score of a query is positive, the class frequencies are used as its
+        probabilities.
     n_rows, n_queries : int, default=1000, 200
         Number of rows on which the samplers are fitted, and number of other rows that
-        are used as queries. If X has too few rows, both numbers are reduced in
-        proportion.
+        are used as queries. If X has too few rows, both numbers are reduced
+        proportionally.
     n_draws : int, default=5
         Number of repetitions, each with different rows and frequencies.
     random_state : int, RandomState instance or None, default=None

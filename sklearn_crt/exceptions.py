@@ -1,4 +1,4 @@
-"""The warning class of the package, by which its warnings can be filtered."""
+"""The warning category of the package, which can be used to filter its warnings."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ def __dir__() -> list[str]:
 class ApproximationWarning(RuntimeWarning):
     """Warning about results that may be inaccurate because of an approximation.
 
-    It is used if features estimate the kernel poorly, if the kernel weights of a
+    It is issued if features estimate the kernel poorly, if the kernel weights of a
     prediction vanish, if features overflow or underflow, and if phases are too large
     for the floating-point dtype. Each method call warns at most once about each
     problem, and the warning reports the number of affected rows.
 
-    In a grid search over ``sigma``, such warnings are expected for some values. With
-    this class you can ignore them without hiding other warnings.
+    In a grid search over ``sigma``, such warnings are expected for some values. Use
+    this class to ignore them without hiding other warnings.
 
     See Also
     --------
     sklearn_crt.NadarayaWatsonClassifier : Its method ``approximation_error`` estimates
-        errors.
+    the errors due to random features.
     sklearn_crt.compare_samplers : Measure the errors of several samplers.
 
     Examples

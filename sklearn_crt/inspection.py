@@ -72,7 +72,7 @@ class PredictionIntervalDisplay:
     figure_ : matplotlib Figure
         The figure that contains the axes.
     bands_ : list of matplotlib collections
-        One band per interval, from the widest to the narrowest.
+        One band per requested coverage, from the widest to the narrowest.
     line_ : matplotlib Line2D
         The line of the predictions.
 
@@ -107,9 +107,9 @@ class PredictionIntervalDisplay:
             A fitted regressor with ``predict_interval`` and one output, or a pipeline
             that ends in such a regressor.
         X : {array-like, DataFrame} of shape (n_samples, n_features)
-            Data that determines the values of the columns. The selected column varies
-            from its minimum to its maximum, and the other columns are set to their
-            medians.
+            Rows from which the values of the columns are determined: the selected
+            column varies from its minimum to its maximum, and the other columns are set
+            to their medians.
         y : array-like of shape (n_samples,), default=None
             Targets of the rows. If given, the rows are plotted as points.
         feature : int or str, default=0
@@ -214,11 +214,11 @@ class PredictionIntervalDisplay:
 class CoverageDisplay:
     """Plot of the observed against the requested coverage of prediction intervals.
 
-    Use :meth:`from_estimator` to create a display. One line shows the coverage for all
-    rows. The other lines show it for the deciles of ``score_samples``, from the rows
-    that are least similar to the training data to those that are most similar. If the
-    intervals are calibrated, all lines follow the diagonal, apart from random
-    variation.
+    Use :meth:`from_estimator` to create a display. One line shows the coverage over all
+    rows. Each of the other lines shows the coverage for one decile of
+    ``score_samples``, from the rows that are least similar to the training data to the
+    rows that are most similar. If the intervals are calibrated, all lines follow the
+    diagonal, apart from random variation.
 
     Parameters
     ----------
@@ -227,8 +227,8 @@ class CoverageDisplay:
     observed : ndarray of shape (n_coverages,)
         Proportion of the targets inside the intervals, for each requested coverage.
     by_similarity : ndarray of shape (n_groups, n_coverages)
-        This proportion for each decile of the rows, in ascending order of
-        ``score_samples``.
+        Proportion of the targets inside the intervals for each decile of the rows, in
+        ascending order of ``score_samples``.
 
     Attributes
     ----------

@@ -87,9 +87,9 @@ def matern_kernel(
 
     Notes
     -----
-    For a half-integer nu, the kernel is a polynomial times an exponential. From nu = 25
-    on, it is computed by the uniform expansion of the Bessel function for large orders,
-    which is exact up to rounding. For any other nu, the Bessel function
+    For a half-integer nu, the kernel is a polynomial times an exponential. If nu is at
+    least 25, it is computed from the uniform expansion of the Bessel function for large
+    orders, which is exact up to rounding. For any other nu, the Bessel function
     :data:`scipy.special.kve` is evaluated for each pair or, if there are many pairs,
     interpolated by polynomials, with an error below 1e-11. The matrix is computed in
     blocks of rows.
@@ -250,8 +250,8 @@ def _radial(
 ) -> Any:
     """Return the kernel for the distances |sigma (x - y)|_M of all pairs of rows.
 
-    For two single rows, the kernel is a float. Only functions of scikit-learn need this
-    case, so the annotations of the public functions ignore it.
+    If X and Y are single rows, the kernel is a float. Only functions of scikit-learn
+    need this case, so the annotations of the public functions ignore it.
     """
     if np.ndim(X) == 1:
         u = _difference(X, Y, sigma)
@@ -266,7 +266,7 @@ def _radial(
     factor = shape_factor(shape_matrix, X.shape[1])
     X, Y = (Z.astype(np.float64, copy=False) for Z in (X, Y))
     dense = not (sparse.issparse(X) or sparse.issparse(Y))
-    # rows are centred, which makes their distances more accurate
+    # centring the rows makes their distances more accurate
     frame = Frame(check_sigma(sigma, X.shape[1]), Y.mean(axis=0) if dense else None)
     keys = frame.rows(Y).times(factor)
     out = np.empty((X.shape[0], Y.shape[0]), dtype=dtype)
@@ -279,7 +279,7 @@ def _radial(
 
 
 def _difference(X: ArrayLike, Y: ArrayLike | None, sigma: Sigma) -> np.ndarray:
-    """Return sigma (x - y) for two single rows."""
+    """Return sigma (x - y) for one row x and one row y."""
     x = np.asarray(X, np.float64)
     y = None if Y is None else np.asarray(Y, np.float64)
     if y is None or x.shape != y.shape:

@@ -2,9 +2,9 @@
 How accurate is linear attention?
 =================================
 
-The error of linear attention with random features decreases with the square root of the
-number of features, but it grows exponentially with the squared norm of queries and
-keys.
+The error of linear attention with random features is inversely proportional to the
+square root of the number of features, but it grows exponentially with the squared norm
+of queries and keys.
 """
 
 import matplotlib.pyplot as plt

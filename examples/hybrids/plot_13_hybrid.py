@@ -16,8 +16,8 @@ from sklearn_crt.theory import hrf_max_relative_error, hrf_relative_error
 # %%
 # The rows have norm r and 64 dimensions. All samplers use as many multiplications per
 # row as random Fourier features with 128 frequencies. A hybrid has m frequencies, which
-# its base maps share, and n frequencies for the coefficient. It needs (m + n) 64
-# multiplications for the products, and 4m(n + 1) or 4m(2n + 1) for the features.
+# its base maps share, and n frequencies for the coefficient. The products take 64 (m +
+# n) multiplications, and the features take another 4m(n + 1) or 4m(2n + 1).
 
 n_features, n_frequencies, n = 64, 128, 8
 

@@ -68,6 +68,6 @@ plt.show()
 # %%
 # Orthogonal frequencies have a smaller error than the independent frequencies of
 # ``RBFSampler`` for every number of features. Nystroem adapts its features to the data,
-# and is even better on this small data set; its cost grows with the cube of the number
-# of features. Of the two samplers of positive features, ``OPRFSampler``, which
-# optimises its parameter, is better.
+# and has an even smaller error on this small data set; its cost grows with the cube of
+# the number of features. Of the two samplers of positive features, ``OPRFSampler``,
+# which optimises its parameter, is better.

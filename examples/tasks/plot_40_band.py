@@ -31,7 +31,7 @@ n_train = min(600, len(y) // 2)
 x, x_new, y, y_new = train_test_split(x, y, train_size=n_train, random_state=0)
 
 # %%
-# No parameter has to be chosen. The width of the kernel is chosen to minimise the
+# No parameter has to be set. The width of the kernel is chosen to minimise the
 # leave-one-out error, and the intervals are scaled by the errors of similar rows.
 model = LocalLinearRegressor().fit(x, y)
 at = np.quantile(x, [0.2, 0.9])[:, None]

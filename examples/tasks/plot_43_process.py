@@ -85,6 +85,6 @@ plt.show()
 # %%
 # On sgemm, the exact Gaussian process has a smaller error for the same number of rows,
 # because random features only approximate its kernel. However, the model on features
-# can use a hundred times as many rows in only a few times the time, and its error
+# can use a hundred times as many rows and takes only a few times as long, and its error
 # continues to decrease. From 1000 rows on, the coverage of both kinds of intervals is
 # close to 90 %.

@@ -108,7 +108,7 @@ class Features(NamedTuple):
 
 
 def resolve(feature_map: Any, like: Array) -> Any:
-    """Resolve a ``feature_map`` argument to a map for rows like a given array.
+    """Return the map for a ``feature_map`` argument and for rows like a given array.
 
     A list of one map per head becomes a single map with a leading axis for the heads if
     all maps have the same kind and size.

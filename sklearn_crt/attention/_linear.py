@@ -33,7 +33,7 @@ from ._state import LinearAttentionState, logs_of_mask, with_column_of_ones
 
 _BLOCK_BYTES = 2**20  # bytes of the features of a chunk, about the size of an L2 cache
 _CAUSAL_ROWS = 128  # rows per causal chunk, within which all pairs are computed
-_SIGNED_ROWS = 32  # for features of both signs: pairs are computed per group
+_SIGNED_ROWS = 32  # the same for mixed signs, where pairs are computed per group
 
 
 def linear_attention(
@@ -50,24 +50,26 @@ def linear_attention(
 
     Attention returns, for each query, an average of the values with weights :math:`e^{q
     \cdot k / \sqrt d}`, so exact attention computes a weight for every query-key pair.
-    Here the weights are estimated by inner products of features f and g, so that sums
-    over the keys can be computed once and reused for all queries.
+    This function estimates the weights by inner products of features f and g, so that
+    sums over the keys can be computed once and reused for all queries.
 
     Parameters
     ----------
     q : array of shape (..., n_queries, d)
         Queries, as a float32 or float64 array of any library that follows the array API
-        standard (NumPy, torch, JAX, CuPy). The leading axes are batch and heads.
+        standard (NumPy, torch, JAX, CuPy). The leading axes stand for batches and
+        heads.
     k : array of shape (..., n_keys, d)
         Keys.
     v : array of shape (..., n_keys, e)
         Values.
     feature_map : fitted sampler, FeatureMap, str, or list of these
-        A sampler with ``kernel="softmax"``, or its ``map_``, fitted on rows like q (and
-        k as its ``X_key``) with ``sigma=d**-0.25``. A map fitted with another sigma is
-        rescaled and still estimates exp(q.k / sqrt(d)) without bias, but the parameter
-        A of :class:`~sklearn_crt.OPRFSampler` is optimal only for this sigma. The names
-        ``"elu+1"``, ``"elu(-)+1"`` and ``"relu"`` denote deterministic features, which
+        A sampler with ``kernel="softmax"``, or its ``map_``, fitted with
+        ``sigma=d**-0.25`` on queries and, as ``X_key``, on keys that have the same
+        distribution as q and k. If a map was fitted with another sigma, it is rescaled
+        and still estimates exp(q.k / sqrt(d)) without bias, but the parameter A of
+        :class:`~sklearn_crt.OPRFSampler` is then no longer optimal. The names
+        ``"elu+1"``, ``"elu(-)+1"`` and ``"relu"`` select deterministic features, which
         do not approximate softmax attention but define a different kind of attention. A
         list contains one map per head, for arrays of shape (..., n_heads, n_rows, d).
     causal : bool, default=False
@@ -78,18 +80,20 @@ def linear_attention(
         Boolean mask that is True for the keys to attend to, or numbers that are added
         to the scores of the keys.
     chunk_size : int, default=None
-        Number of rows to process at a time, a power of two if ``causal``. The default
-        fits into the cache or, if ``causal``, is 128 (32 for features of both signs).
+        Number of rows to process at a time; if ``causal``, a power of two. By default,
+        chunks fit into the cache; if ``causal``, they have 128 rows (32 for features
+        that can be negative).
 
     Returns
     -------
     output : array of shape (..., n_queries, e)
         Averages of the values, as an array of the same library and dtype as q. The
         output is 0 for a query that attends to no key. If a map has features of both
-        signs and the estimated denominator is not well above its standard error, the
-        output is blended with, or replaced by, the mean of the values that the query
-        attends to, as in the Nadaraya-Watson estimators. As in exact attention, the
-        output is NaN if the query or a key that it attends to is not finite.
+        signs, and the denominator in the formula below is not well above its standard
+        error, the output is blended with, or replaced by, the mean of the values that
+        the query attends to, as in the Nadaraya-Watson estimators. As in exact
+        attention, the output is NaN if the query or a key that it attends to is not
+        finite.
 
     Raises
     ------
@@ -109,16 +113,16 @@ def linear_attention(
 
     .. math:: \frac{f(q_i)^\top \sum_j g(k_j) v_j}{f(q_i)^\top \sum_j g(k_j)}
 
-    (equation 3 of [1]_; see also [2]_). It is computed from the logarithms of the
-    features. The maximum of each log feature over the keys is factored out and moved to
-    the queries, and the terms of each query are then divided by the largest one; both
-    factors cancel in the ratio. With positive features, the output is therefore a
+    (equation 3 of [1]_; see also [2]_). The output is computed from the logarithms of
+    the features. For each feature, the maximum over the keys is factored out and moved
+    to the queries. The terms of each query are then divided by the largest term.
+    Neither step changes the ratio. With positive features, the output is therefore a
     weighted average of the values even if q and k are so large that the weights
     overflow in float32. Causal attention uses running maxima.
 
-    The absence of overflow does not imply accuracy: with entries of unit variance in 64
-    dimensions, no affordable number of features gives an accurate result. For fewer
-    than about 2 m rows, exact attention is faster.
+    The absence of overflow does not imply accuracy: if queries and keys have 64 columns
+    with unit variance, no affordable number of features gives an accurate result. For
+    fewer than about 2 m rows, exact attention is faster.
 
     References
     ----------
@@ -176,9 +180,9 @@ def fmm_attention(
 ) -> Array:
     r"""Combine exact attention to neighbouring keys with linear attention to all keys.
 
-    Attention between distant positions often varies slowly, so a few features
-    approximate it well. Attention between neighbouring positions does not, so it is
-    computed exactly.
+    Attention between distant positions often varies slowly with the position, so a few
+    features approximate it well. Attention between neighbouring positions varies
+    faster, so it is computed exactly.
 
     Parameters
     ----------
@@ -189,7 +193,7 @@ def fmm_attention(
     v : array of shape (..., n_rows, e)
         Values.
     feature_maps : list, default=("elu+1", "elu(-)+1")
-        The r feature maps of the far field, each as ``feature_map`` in
+        The r feature maps of the far field, each specified like ``feature_map`` in
         :func:`linear_attention`.
     band : int
         The near field of row i consists of the keys j with abs(i - j) <= band.
@@ -212,7 +216,8 @@ def fmm_attention(
     Raises
     ------
     TypeError, ValueError
-        As for :func:`softmax_attention` and :func:`linear_attention`.
+        For the same reasons as in :func:`softmax_attention` and
+        :func:`linear_attention`.
 
     Notes
     -----
@@ -222,7 +227,7 @@ def fmm_attention(
     .. math:: w_1 D V + w_2 \sum_{l=1}^r \frac{\phi_l(Q) (\phi_l(K)^\top V)}
        {\phi_l(Q) (\phi_l(K)^\top 1)} ,
 
-    computed in time O(L (band + r m) (d + e)) for L rows. A map with m features
+    which takes O(L (band + r m) (d + e)) operations for L rows. A map with m features
     approximates the attention matrix by a matrix of rank m. With r maps, the rank is at
     most r m - (r - 1), because each matrix maps the vector of ones to itself.
 
@@ -277,7 +282,7 @@ def causal_rows(
     bias: Array | None,
     chunk_size: int | None = None,
 ) -> tuple[Array, LinearAttentionState]:
-    """Return the causal attention of further rows, and the state after them."""
+    """Return the causal attention of new rows, and the state after these rows."""
     # values (..., n_rows, n_values + 1), bias (..., n_rows, 1)
     output, usual = [], _SIGNED_ROWS
     if state.feature_map.is_positive:
@@ -338,7 +343,7 @@ def fit_heads(sampler: S, q: Array, k: Array) -> list[S]:
     -------
     samplers : list of sampler
         The fitted samplers, for use as ``feature_map`` in :func:`linear_attention`. To
-        add more rows of a head, call ``partial_fit`` of its sampler.
+        add more rows of a head, call the ``partial_fit`` method of its sampler.
 
     Examples
     --------

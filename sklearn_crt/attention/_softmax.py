@@ -27,7 +27,7 @@ from ._features import check_attention_inputs
 from ._state import logs_of_mask
 
 _QUERIES = 256  # queries per block of scores on the host
-_LEAST_BLOCK = 32  # minimum rows per block of the band, for efficient products
+_LEAST_BLOCK = 32  # minimum number of rows per block, for efficient products
 
 
 def softmax_attention(
@@ -41,16 +41,17 @@ def softmax_attention(
 ) -> Array:
     r"""Compute exact softmax attention by evaluating all query-key pairs.
 
-    Each output is an average of the values with weights softmax(q.k / sqrt(d)). Use it
-    for comparison with :func:`linear_attention`. The time grows quadratically with the
-    number of rows, unless ``band`` is set. For NumPy arrays, scores are computed for a
-    few queries at a time; for other libraries, memory grows quadratically, too.
+    Each output is an average of the values with weights softmax(q.k / sqrt(d)). Use
+    this function for comparison with :func:`linear_attention`. The time grows
+    quadratically with the number of rows, unless ``band`` is set. For NumPy arrays,
+    scores are computed for a few queries at a time; for other libraries, memory grows
+    quadratically, too.
 
     Parameters
     ----------
     q : array of shape (..., n_queries, d)
         Queries, float32 or float64, of any library that follows the array API standard.
-        Leading axes are batch and heads.
+        The leading axes stand for batches and heads.
     k : array of shape (..., n_keys, d)
         Keys.
     v : array of shape (..., n_keys, e)
@@ -81,8 +82,8 @@ def softmax_attention(
     Notes
     -----
     The output is :math:`\mathrm{softmax}(q k^\top / \sqrt d + M) v`, where the mask M
-    is minus infinity for masked keys. If masked scores were set to 0 instead, these
-    keys would keep a weight of :math:`e^0`.
+    is minus infinity for masked keys. If the scores of masked keys were set to 0
+    instead, these keys would keep a weight of :math:`e^0`, before normalisation.
 
     Examples
     --------
@@ -113,7 +114,7 @@ def _dense(q, k, v, causal, bias):
     blocks = []
     for start in range(0, max(1, q.shape[-2]), _QUERIES):
         stop = start + _QUERIES
-        end = stop if causal else k.shape[-2]  # end of the keys they attend to
+        end = stop if causal else k.shape[-2]  # end of the keys that are attended to
         some = None if bias is None else bias[..., :end, :]
         seen = k[..., :end, :], v[..., :end, :], causal, some
         blocks.append(_dense_rows(q[..., start:stop, :], *seen, start))
@@ -121,7 +122,7 @@ def _dense(q, k, v, causal, bias):
 
 
 def _dense_rows(q, k, v, causal, bias, start=0):
-    """Return the attention of consecutive queries; the first one has index start."""
+    """Return the attention of consecutive queries, beginning with index ``start``."""
     xp = namespace_of(q, k, v)
     scores = xp.matmul(q * q.shape[-1] ** -0.5, transposed(k))
     if bias is not None:
@@ -193,14 +194,15 @@ def coreset_attention(
 ) -> Array:
     r"""Approximate softmax attention using a few points that represent the keys.
 
-    Use it for long sequences whose scores are so large that :func:`linear_attention`
-    would need too many features. Each point is the mean of a cluster of keys.
+    Use this function for long sequences whose scores are so large that
+    :func:`linear_attention` would need too many features. Each point is the mean of a
+    cluster of keys.
 
     Parameters
     ----------
     q : array of shape (..., n_queries, d)
         Queries, float32 or float64, of any library that follows the array API standard.
-        Leading axes are batch and heads.
+        The leading axes stand for batches and heads.
     k : array of shape (..., n_keys, d)
         Keys.
     v : array of shape (..., n_keys, e)
@@ -228,7 +230,7 @@ def coreset_attention(
 
     See Also
     --------
-    linear_attention : Attention approximated by random features; it can be causal.
+    linear_attention : Approximate attention by random features, optionally causal.
     softmax_attention : Exact attention, which this function approximates.
     sklearn_crt.Prototypes : The same approximation for Nadaraya-Watson estimators.
 
@@ -248,12 +250,13 @@ def coreset_attention(
 
     The clusters are found by three steps of k-means, initialised by k-means++ on a
     sample of the keys with a fixed seed. The clusters do not depend on the order of the
-    keys, and do not change if a vector is added to all keys. To find them, the keys of
-    each batch and head are copied to the CPU, so ``torch.compile`` and ``jax.jit``
-    cannot trace the function. The rest is computed on the device of q, and gradients
-    are propagated to q, k, v and a numeric mask as if the clusters were fixed.
+    keys, and do not change if the same vector is added to all keys. To find them, the
+    keys of each batch and head are copied to the CPU, so ``torch.compile`` and
+    ``jax.jit`` cannot trace the function. The rest is computed on the device of q, and
+    gradients are propagated to q, k, v and a numeric mask as if the clusters were
+    fixed.
 
-    The time is O(L n_points (d + e)), and the memory O(L n_points).
+    For L rows, the function takes O(L n_points (d + e)) time and O(L n_points) memory.
 
     References
     ----------
@@ -282,7 +285,7 @@ def coreset_attention(
     if n_points < 1:
         raise ValueError(f"n_points must be at least 1, got {n_points}.")
     bias = logs_of_mask(key_mask, k)
-    if bias is not None:  # masks may contain the smallest finite number
+    if bias is not None:  # masks may use the smallest finite number as -inf
         nothing = constant((1,) * bias.ndim, -np.inf, bias)
         bias = namespace_of(bias).where(bias > least_log(k), bias, nothing)
         bias = asarray_like(bias, k)
@@ -323,7 +326,7 @@ def _groups(k, bias, n_points):
 
 
 def _cluster(keys: np.ndarray, n_points: int) -> np.ndarray:
-    """Return the cluster of each key; few distinct keys form one cluster each."""
+    """Return the cluster of each key; with few distinct keys, each is a cluster."""
     rng = np.random.RandomState(0)
     rows = keys / (np.abs(keys).max() or 1.0)  # scaled so that squares are finite
     # Equal keys have equal products with a random vector, and different keys almost

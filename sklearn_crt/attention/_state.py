@@ -34,10 +34,10 @@ from ._features import Features, Map, check_rows, check_values, resolve
 class LinearAttentionState:
     r"""Sums over all previous keys, for causal attention one token at a time.
 
-    A language model that generates text computes one row of causal attention after
-    another. Exact attention reads all earlier keys for each new row. This state has a
-    fixed size instead, and a new token costs O(m (d + e)) operations for m features, d
-    columns of keys and e columns of values.
+    A language model that generates text computes causal attention row by row. Exact
+    attention reads all earlier keys for each new row. In contrast, this state has a
+    fixed size, and a new token costs O(m (d + e)) operations for m features, d columns
+    of keys and e columns of values.
 
     States are immutable: ``update`` returns a new state, so that several continuations
     can share a common beginning, as in beam search.
@@ -45,7 +45,8 @@ class LinearAttentionState:
     Parameters
     ----------
     feature_map : fitted sampler, FeatureMap, str, or list of these
-        As in :func:`linear_attention`, but all heads must have the same kind of map.
+        The same options as in :func:`linear_attention`, but all heads must use the same
+        kind of map.
 
     See Also
     --------
@@ -83,7 +84,7 @@ class LinearAttentionState:
     def update(
         self, k: Array, v: Array, *, key_mask: Array | None = None
     ) -> LinearAttentionState:
-        """Return the state after one or more further tokens.
+        """Return a new state that includes one or more further tokens.
 
         Parameters
         ----------
@@ -97,7 +98,7 @@ class LinearAttentionState:
         Returns
         -------
         state : LinearAttentionState
-            State of the earlier and the new tokens.
+            State of all earlier tokens and the new ones.
         """
         check_rows(k, "k")
         check_values(k, v)
@@ -154,7 +155,7 @@ class LinearAttentionState:
         return self._with(_sums=after, _seen=seen, _groups=groups)
 
     def _causal(self, q, k, values, bias, block=causal_block):
-        """Return the causal attention of further rows, and the state after them."""
+        """Return the causal attention of new rows, and the state after these rows."""
         keys = Features.of(self.feature_map, k, key=True, bias=bias)
         queries = Features.of(self.feature_map, q)
         numerators, after = block(self._sums, queries, keys, values)
@@ -180,7 +181,7 @@ class LinearAttentionState:
         return self._sums, self._seen, self._groups
 
     def _with_arrays(self, arrays):
-        """Return the state with given arrays."""
+        """Return a copy of the state with the given arrays."""
         state = self._with(_sums=LogSum(arrays["values"], arrays["log_scale"]))
         if self.feature_map.is_positive:
             return state
@@ -190,7 +191,7 @@ class LinearAttentionState:
         return state._with(_seen=seen, _groups=groups)
 
     def _with(self, **changes):
-        """Return a copy with changed fields, which ``__init__`` does not accept."""
+        """Return a copy with changes to fields that ``__init__`` does not accept."""
         other = copy.copy(self)
         other.__dict__.update(changes)
         return other
@@ -239,7 +240,7 @@ def averages_of_values(numerators: LogSum) -> Array:
 
 
 def _averages_where_positive(values):
-    """Return averages and the mask of positive denominators; other averages are 0."""
+    """Return the averages where denominators are positive, 0 elsewhere, and a mask."""
     xp, weights = namespace_of(values), values[..., -1:]
     positive = ~(weights <= 0)  # NaN remains NaN
     found = values[..., :-1] / xp.where(positive, weights, xp.ones_like(weights))
@@ -276,7 +277,7 @@ class Groups:
         return cls(columns.ravel(), asarray_like(counts, like), used)
 
     def plus(self, keys: Features, ones: Array) -> Groups:
-        """Return the groups with further keys added."""
+        """Return the groups after adding the given keys."""
         # ones (..., n_keys, 1)
         new = self._split(keys).sum_over_rows(ones[..., None, :, :])
         return replace(self, sums=new if self.sums is None else self.sums.plus(new))
@@ -289,7 +290,7 @@ class Groups:
     def causal(
         self, queries: Features, keys: Features, ones: Array, block: Callable
     ) -> tuple[LogSum, Groups]:
-        """Return the parts of causal denominators, and the groups after these keys."""
+        """Return each group's part of causal denominators, and the updated groups."""
         # ones (..., n_rows, 1)
         split = self._split(queries), self._split(keys)
         parts, sums = block(self.sums, *split, ones[..., None, :, :])
@@ -310,7 +311,7 @@ class Groups:
         return Features(split(mantissa) * self.counts, split(features.exponent))
 
     def averages(self, numerators: LogSum, parts: LogSum, seen: Seen) -> Array:
-        """Return averages according to the rule for features of both signs."""
+        """Return averages by the rule above for features of both signs."""
         # -> (..., n_queries, n_values)
         xp, values = namespace_of(numerators.values), numerators.values
         found, _ = _averages_where_positive(values)

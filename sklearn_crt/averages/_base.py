@@ -63,7 +63,7 @@ def _has_features(model):
 class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
     """Base class of kernel-weighted averages of the training targets.
 
-    A subclass encodes the targets as a matrix, and turns averages into predictions.
+    Subclasses encode the targets as a matrix, and convert averages into predictions.
 
     Parameters
     ----------
@@ -80,11 +80,11 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         - :class:`Prototypes`: the exact kernel with a small number of weighted points
           instead of all training rows.
         - A sampler, such as :class:`OPRFSampler`, or any other transformer: the inner
-          products of its features replace the kernel, so that only sums over the
-          training rows are needed. The transformer is cloned and fitted, unless it is
-          wrapped in a ``FrozenEstimator``.
-        - ``"linear"``: the inner product of rows that are already features, for use in
-          the last step of a pipeline.
+          products of its features replace the kernel, so only sums over the training
+          rows are needed. The transformer is cloned and fitted, unless it is wrapped in
+          a ``FrozenEstimator``.
+        - ``"linear"``: the inner product of the rows, which must already be features,
+          as in the last step of a pipeline.
     sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
         Inverse length scale by which the rows are multiplied: a number, or one number
         per column; a larger ``sigma`` yields a narrower kernel, and ``length_scale = 1
@@ -92,9 +92,9 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
         between rows. ``"auto"`` selects the multiple of ``"scale"`` with the lowest
         leave-one-out error of the predictions (see Notes). If the kernel is a sampler,
-        the predictions are those obtained with its features, and ``"auto"`` keeps a
-        ``sigma`` that was set on the sampler. If the kernel is ``"linear"`` or a
-        transformer of another package, ``sigma`` must be ``"auto"`` and has no effect.
+        these predictions are made with its features, and ``"auto"`` keeps a ``sigma``
+        that was set on the sampler. If the kernel is ``"linear"`` or a transformer of
+        another package, ``sigma`` must be ``"auto"`` and has no effect.
 
     Attributes
     ----------
@@ -224,13 +224,14 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
 
     @available_if(_has_features)
     def approximation_error(self, X: TableLike) -> ApproximationError:
-        """Return standard errors of the predictions due to random features.
+        """Return the standard errors of predictions due to the random features.
 
         A standard error estimates by how much a prediction would change if the random
         features were drawn again with another seed. It is computed from the variation
-        among the features of the fitted model, without refitting. It does not include
-        the error that a prediction with the exact kernel would have, nor the
-        corrections that are applied to negative and unreliable scores.
+        among the features of the fitted model, without refitting. It includes neither
+        the error that a prediction with the exact kernel would have, nor the effect of
+        the corrections for negative scores and unreliable predictions (see the Notes of
+        the class).
 
         Parameters
         ----------
@@ -245,23 +246,24 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         n_effective : ndarray of shape (n_samples,)
             Effective number of random features that determine the average. If it is at
             least 16, the estimated standard error is close to the true one. If it is
-            smaller, the standard error is underestimated, and a warning reports the
-            number of such rows.
+            smaller, the standard error is underestimated, and a warning reports for how
+            many rows this is the case.
 
         Raises
         ------
         ValueError
-            If the kernel is not a sampler of this package. Features of other
-            transformers may not be repeated estimates of one kernel, which this method
-            requires.
+            If the kernel is not a sampler of this package. This method requires that
+            each feature by itself estimates the kernel, which may not be true of other
+            transformers.
 
         Notes
         -----
-        The standard errors are those of the grouped jackknife with at most 16 groups of
-        features. If the coupling has at least eight blocks of dependent frequencies,
-        each group consists of whole blocks. With fewer blocks the estimate does not
-        account for the variance reduction of the coupling, and may be too large by a
-        factor of up to two. The user guide gives the formula.
+        The standard errors are computed by the grouped jackknife with at most 16 groups
+        of features. If the coupling of the sampler has at least eight blocks of
+        dependent frequencies, each group consists of whole blocks. With fewer blocks,
+        the standard errors do not account for the variance reduction due to the
+        coupling, and may be too large by a factor of up to two. The user guide gives
+        the formula.
         """
         value = self._check_rows(X, "approximation_error")
         if not isinstance(value.source, FeatureMap):

@@ -96,28 +96,28 @@ class Smoothing(NamedTuple):
 class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson):
     r"""Nadaraya-Watson classification: class frequencies weighted by a kernel.
 
-    The frequency of a class is the share of its training rows in the total kernel
-    weight; training rows close to the query have the largest weights. This is a smooth
-    version of nearest-neighbour classification. If the training rows are kept, the
-    frequencies are calibrated by leave-one-out predictions, so no probability is 0 or
-    1.
+    The frequency of a class is the fraction of the total kernel weight that its
+    training rows account for; rows closest to the query have the largest weights. This
+    is a smooth version of nearest-neighbour classification. If the model keeps the
+    training rows, the frequencies are calibrated by leave-one-out predictions, so no
+    probability is 0 or 1.
 
     Parameters
     ----------
     class_weight : dict or "balanced", default=None
-        Class weights as a dictionary from label to weight. The weight of each row is
-        multiplied by that of its class; classes that are not listed have weight 1.
-        ``"balanced"``, for ``fit`` only, gives all classes the same total weight.
+        Class weights as a dictionary from label to weight, by which the weights of the
+        rows are multiplied; classes that are not listed have weight 1. ``"balanced"``,
+        which only ``fit`` supports, gives all classes the same total weight.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels.
     class_count_ : ndarray of shape (n_classes,)
-        Sum of the weights of the rows of each class.
+        Total weight of the training rows of each class.
     class_prior_ : ndarray of shape (n_classes,)
-        Proportion of each class in the sum of all weights. It replaces the class
-        frequencies for rows where all kernel weights vanish.
+        Share of each class in the total weight of the training rows. It replaces the
+        class frequencies for rows whose kernel weights are all zero.
 
     See Also
     --------
@@ -134,19 +134,21 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     .. math:: p_c(x) = \frac{\sum_j w_j K(x, x_j) [y_j = c]}
                             {\sum_j w_j K(x, x_j)} .
 
-    With an exact kernel, ``predict_proba`` combines additive smoothing, which keeps the
-    frequencies of few rows away from 0 and 1, with temperature scaling [4]_. With the
-    effective number n of training rows behind the frequencies of K classes
-    (:meth:`effective_sample_size`, for weights whose mean over distinct rows is 1),
+    With an exact kernel, ``predict_proba`` combines additive smoothing, which keeps
+    frequencies that are based on few rows away from 0 and 1, with temperature scaling
+    [4]_. Let n be the effective number of training rows on which the frequencies of the
+    K classes are based (:meth:`effective_sample_size`, for sample weights whose mean
+    over distinct rows is 1). The probabilities are
 
     .. math:: P(c \mid x) \propto
        \left(\frac{n\, p_c(x) + a / K}{n + a}\right)^t .
 
     The values of a, between 0.05 and 10, and t, between 0.6 and 1.5, minimise the
     leave-one-out log loss on up to 1000 training rows. They are chosen in the first
-    call of ``predict_proba``. They do not change the order of the classes, so
-    ``predict`` needs neither. With :class:`Prototypes`, both are 1, because no training
-    row can be left out. With features, the frequencies are not calibrated.
+    call of ``predict_proba``. Neither a nor t changes the order of the classes, so
+    ``predict`` does not need them. With :class:`Prototypes`, both a and t are 1,
+    because no training row can be left out. With features, the frequencies are not
+    calibrated.
 
     If the kernel is approximated by D features, :math:`K(x, y) \approx f(x) \cdot
     g(y)`, the sums over j reduce to one vector per class. Fitting n rows then costs
@@ -154,34 +156,36 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     features are accumulated as logarithms: the largest exponent of each feature is
     factored out and cancels in the ratio, so the sums neither overflow nor underflow.
 
-    Features that can be negative, such as random Fourier features, yield scores of
-    either sign. ``predict`` returns the class with the largest score, as in [3]_; in
-    ``predict_proba`` negative scores are replaced by 0. A row is *unreliable* if the
-    sum S of its scores is below two standard errors s. To estimate s, the m frequencies
-    are divided into G = 16 groups. If group g has :math:`n_g` frequencies and
-    contributes :math:`S_g` to the sum,
+    With features that can be negative, such as random Fourier features, the kernel sum
+    of a class, which is called its score, can have either sign. ``predict`` returns the
+    class with the largest score, as in [3]_; in ``predict_proba`` negative scores are
+    replaced by 0. The prediction for a row is *unreliable* if the sum S of the scores
+    is less than twice its standard error s. To estimate s, the m random frequencies of
+    the features are divided into G = 16 groups. If group g has :math:`n_g` frequencies
+    and contributes :math:`S_g` to the sum,
 
     .. math:: s^2 = \frac{G}{G-1} \sum_g \left(S_g - \frac{n_g}{m} S\right)^2
 
     For third-party transformers, :math:`s = D^{-1/2} \sum_m |F_m Z_m|` with the
-    features F of the row and their sums Z over the training rows. The probabilities of
-    an unreliable row are averaged with ``class_prior_``, whose weight is :math:`1 -
-    (\max(S, 0) / 2s)^2`; the weight is smaller if otherwise the class with the largest
-    score would no longer be the most probable one. If no class has a positive score,
-    all methods use ``class_prior_``. A single warning reports the number of unreliable
-    rows. With positive features or an exact kernel no row is unreliable, unless all its
-    kernel weights vanish.
+    features F of the row and their sums Z over the training rows. Unreliable
+    probabilities are averaged with ``class_prior_``, whose weight is :math:`1 -
+    (\max(S, 0) / 2s)^2`, or less where this is necessary to keep the class with the
+    largest score the most probable one. If no class has a positive score, all methods
+    use ``class_prior_``. A single warning reports the number of unreliable predictions.
+    With positive features or an exact kernel, a prediction is unreliable only if all
+    kernel weights of the row vanish.
 
     ``sigma="auto"`` minimises the leave-one-out error. With an exact kernel, this is
-    the error rate plus a fifth of the log loss, for a = 0.3 and t = 1 and with Kish's
-    effective number of rows [5]_; multiples of ``"scale"`` from 1/2 to 32 are compared
+    the error rate plus a fifth of the log loss, where a = 0.3, t = 1 and n is Kish's
+    effective number of rows [5]_. Multiples of ``"scale"`` from 1/2 to 32 are compared
     on up to 1000 training rows, first in octaves (factors of two), then in quarters of
     an octave around the best one. With a sampler, multiples from 1/4 to 16 are compared
     on up to 2000 rows, in octaves and then in half octaves, and each row is predicted
     from the sums of features from which its own contribution has been subtracted. Among
-    the multiples whose error rates are within half a standard error of the lowest, the
-    one with the lowest Brier score is selected. The Brier score alone would favour too
-    large a ``sigma``. In both cases copies of a row are left out together with it.
+    the multiples whose error rates are within half a standard error of the lowest error
+    rate, the one with the lowest Brier score is selected. The Brier score alone would
+    favour too large a ``sigma``. In both cases, all copies of a row are left out
+    together.
 
     References
     ----------
@@ -203,7 +207,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     >>> round(model.score(X[1::2], y[1::2]), 2)
     0.96
 
-    With the random features of a sampler, the size of the model and the time of a
+    With the random features of a sampler, the size of the model and the time per
     prediction do not depend on the number of training rows:
 
     >>> sampler = OPRFSampler(sigma=0.5, n_components=500, random_state=0)
@@ -301,10 +305,10 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         Returns
         -------
         probabilities : ndarray of shape (n_samples, n_classes)
-            Probabilities of the classes in the order of ``classes_``, which sum to one
-            in each row. With an exact kernel or ``Prototypes`` none of them is 0 or 1.
-            For unreliable rows they are partly or entirely replaced by ``class_prior_``
-            (see the Notes of the class).
+            Probabilities of the classes, in the order of ``classes_``. They sum to one
+            in each row. With an exact kernel or ``Prototypes``, none of them is 0 or 1.
+            For rows where the error of random features is too large, ``class_prior_``
+            partly or entirely replaces the probabilities (see the Notes of the class).
         """
         value = self._check_rows(X, "predict_proba")
         instead = "the class prior is predicted there, in part or altogether"
@@ -320,7 +324,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         return Smoothing.of(value).probabilities(shares, sizes)
 
     def decision_function(self, X: TableLike) -> np.ndarray:
-        """Return normalised class scores, which are largest for the predicted class.
+        """Return normalised class scores; the predicted class has the largest one.
 
         Parameters
         ----------
@@ -331,9 +335,9 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         -------
         scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
             The class probabilities or, with features, the kernel sums of the classes
-            divided by the sum of those that are positive. Unlike probabilities, these
-            scores can be negative. With two classes there is one number per row, as
-            usual in scikit-learn: the score of the second class minus that of the
+            divided by the total of the positive kernel sums. Unlike probabilities,
+            these scores can be negative. With two classes there is one number per row,
+            as usual in scikit-learn: the score of the second class minus that of the
             first.
         """
         value = self._check_rows(X, "decision_function")

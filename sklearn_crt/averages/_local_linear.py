@@ -37,7 +37,7 @@ _ALPHA_CONSTRAINTS = [
 
 
 class LocalLinearMixin(BaseNadarayaWatson):
-    """Base class of local linear estimators, with their penalty and their slopes.
+    """Base class of local linear estimators.
 
     Parameters
     ----------
@@ -45,35 +45,38 @@ class LocalLinearMixin(BaseNadarayaWatson):
         Kernel that determines the weights of the training rows: ``"gaussian"``,
         ``"laplacian"``, ``"matern"``, a kernel object with its own parameters, such as
         ``Matern(nu=2.5)`` from :mod:`sklearn_crt.kernels`, or a callable, as in
-        :class:`NadarayaWatsonRegressor`. :class:`Prototypes` stores the second moments
-        of the rows of each prototype instead of the rows themselves, so the data can be
-        processed in one pass or in batches, and models can be merged.
+        :class:`NadarayaWatsonRegressor`. :class:`Prototypes` stores, for each
+        prototype, the second moments of the rows that it represents instead of the rows
+        themselves, so the data can be processed in one pass or in batches, and models
+        can be merged.
     sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
         Inverse length scale by which the rows are multiplied: a number, or one number
         per column; a larger ``sigma`` yields a narrower kernel, and ``length_scale = 1
         / sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
         ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
-        between rows. ``"auto"`` selects the multiple of ``"scale"`` that has, together
-        with the selected ``alpha``, the lowest leave-one-out error.
+        between rows. ``"auto"`` selects the multiple of ``"scale"`` that yields the
+        lowest leave-one-out error in combination with the selected ``alpha``.
     alpha : float, array-like or "auto", default="auto"
         Ridge penalty of the slopes, relative to the mean local variance of the
-        features: 0 is no penalty, and infinity yields the kernel average. If several
+        features: 0 means no penalty, and infinity yields the kernel average. If several
         penalties are given, the one with the lowest leave-one-out error is selected,
-        but only if its error is lower than that of the largest penalty by more than one
-        standard error; otherwise the largest is used. ``"auto"`` compares infinity, the
-        powers of ten from 10 to 0.0001, and 0.
+        but only if its error is more than one standard error below the error of the
+        largest penalty; otherwise the largest penalty is used. ``"auto"`` compares
+        infinity, the powers of ten from 10 to 0.0001, and 0.
     remainder : float, default=1e-3
-        Largest proportion of the total kernel weight that a prediction may leave out to
-        save time, at least 0 and less than 1. Training rows whose kernel value is at
+        Largest fraction of the total kernel weight that may be ignored in a prediction
+        to save time, at least 0 and less than 1. Training rows whose kernel value is at
         most ``remainder`` times the mean over all training rows are left out, except
-        for the nearest 3 %. All rows are used if it is 0, or if there are at most 1000.
+        for the nearest 3 %. All rows are used if ``remainder`` is 0, or if there are at
+        most 1000 training rows.
 
     Attributes
     ----------
     alpha_ : float
         The ridge penalty in use; infinity stands for the kernel average.
     kernel_ : kernel or Prototypes
-        The kernel in use; ``Prototypes`` have the attribute ``prototypes_``.
+        The kernel in use. If it is ``Prototypes``, it has the attribute
+        ``prototypes_``.
     sigma_ : float or ndarray of shape (n_features,)
         The inverse length scale that is used.
     """
@@ -149,12 +152,12 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     r"""Local linear regression (LOESS) with kernel weights.
 
     For each row to be predicted, a linear function is fitted to the training rows, with
-    weights that decrease with their distance from this row. The prediction is the value
+    weights that decrease with the distance from this row. The prediction is the value
     of the linear function. The weighted mean that :class:`NadarayaWatsonRegressor`
-    predicts is biased at the boundary of the data and wherever the targets have a slope
-    and the density of the rows changes along it. Local linear regression removes this
-    bias: if the targets are a linear function of the features, predictions are exact
-    for every kernel and every ``sigma``.
+    predicts is biased at the boundary of the data and wherever the density of the rows
+    changes in the direction of the gradient of the regression function. Local linear
+    regression removes this bias: if the targets are a linear function of the features,
+    predictions are exact for every kernel and every ``sigma``.
 
     Parameters
     ----------
@@ -185,18 +188,19 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     where :math:`\alpha` is the parameter ``alpha``, d the number of features and
     :math:`\lambda = \alpha\, \mathrm{tr}(G) / d + 10^{-7} / \sigma^2` ([1]_, and [2]_
     section 6.3). With ``alpha=0``, :math:`\lambda` is just larger than the rounding
-    errors. If ``sigma`` has one value per feature, the formulas apply to features
-    multiplied by it, with :math:`\sigma = 1`. All sums are computed in float64.
+    errors. If ``sigma`` has one value per feature, the formulas apply to the features
+    multiplied by these values, with :math:`\sigma = 1`. All sums are computed in
+    float64.
 
     If there are more than 1000 training rows, those whose kernel value is at most
-    ``remainder`` times the mean over all training rows are left out. The rows left out
-    have at most the proportion ``remainder`` of the total weight. The limit is lowered
-    if less than 3 % of the rows would remain. If most rows are used, a prediction takes
-    about :math:`d^2/2` times as long as a kernel average. With more than 40 features,
-    the linear functions therefore vary only along the 24 leading principal directions
-    of the training rows, multiplied by ``sigma``; the kernel weights still use all
-    features. After a :class:`LearnedMetric` in a pipeline, these are the directions
-    along which the targets vary most.
+    ``remainder`` times the mean over all training rows are left out. The omitted rows
+    account for at most a fraction ``remainder`` of the total kernel weight. The
+    threshold is lowered if fewer than 3 % of the rows would remain. If most rows are
+    used, a prediction takes about :math:`d^2/2` times as long as a kernel average. With
+    more than 40 features, the linear functions therefore vary only along the 24 leading
+    principal directions of the training rows, multiplied by ``sigma``; the kernel
+    weights still use all features. After a :class:`LearnedMetric` in a pipeline, these
+    are the directions along which the targets vary most.
 
     References
     ----------
@@ -241,7 +245,7 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         self.clip = clip
 
     def predict(self, X: TableLike) -> np.ndarray:
-        """Predict targets by the values of the local linear fits.
+        """Predict targets from local linear fits.
 
         Parameters
         ----------
@@ -251,8 +255,8 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions. They are float64 even if X is float32, because targets may need
-            the higher precision.
+            Predictions, in float64 even if X is float32, because targets may need the
+            higher precision.
         """
         return super().predict(X)
 
@@ -268,7 +272,7 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     :class:`LocalLinearRegressor` is applied to these columns. Negative values are
     replaced by 0, the values of each row are divided by their sum, and the result is
     calibrated as described for :class:`NadarayaWatsonClassifier`. Near a boundary
-    between classes the linear fits follow the slope of the probabilities, whereas
+    between classes the linear fits follow the gradient of the probabilities, whereas
     kernel averages are biased towards the side with more rows.
 
     Attributes
@@ -276,8 +280,8 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     class_count_ : ndarray of shape (n_classes,)
         Sum of the sample weights of each class.
     class_prior_ : ndarray of shape (n_classes,)
-        Proportion of each class in the sum of the sample weights. It replaces the class
-        frequencies for rows where all kernel weights vanish.
+        Share of each class in the sum of the sample weights. It replaces the class
+        frequencies for rows whose kernel weights are all zero.
 
     See Also
     --------

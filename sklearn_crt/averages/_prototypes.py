@@ -44,31 +44,33 @@ class Prototypes(TypedBaseEstimator):
     fast. The training rows are replaced by weighted k-means centres, which are computed
     separately for each class, or for groups of rows with similar targets. The time per
     prediction then does not depend on the number of training rows, and predictions are
-    several times as accurate as with random features that take the same memory. The
+    several times as accurate as with random features that need the same memory. The
     object has no ``fit`` method, because the estimator fits it.
 
     Parameters
     ----------
     n_prototypes : int, default=1024
         Number of prototypes. They are distributed among the classes, each of which has
-        at least one. With as many prototypes as training rows, predictions equal those
-        of the exact kernel.
+        at least one. With as many prototypes as training rows, predictions are the same
+        as with the exact kernel.
     kernel : str, kernel or callable, default="gaussian"
         Kernel between a query and a prototype: ``"gaussian"``, ``"laplacian"``,
         ``"matern"``, a kernel object from :mod:`sklearn_crt.kernels`, or a callable, as
         in :class:`NadarayaWatsonRegressor`.
     random_state : int, RandomState instance or None, default=None
-        Seed of k-means, and of the sample of rows that ``sigma="median"`` uses.
+        Seed for choosing the centres, and for sampling rows if ``sigma="median"``.
 
     Attributes
     ----------
     prototypes_ : Centers
-        The prototypes and their weights, in ``kernel_`` of a fitted estimator.
+        The prototypes and their weights; use ``kernel_.prototypes_`` of a fitted
+        estimator to access them.
 
     See Also
     --------
     NadarayaWatsonClassifier, LocalLinearRegressor : Estimators that accept prototypes.
-    CentersRBFSampler : Centres of the data as a feature map for linear models.
+    CentersRBFSampler : A feature map for linear models that is based on centres of the
+    data.
 
     Notes
     -----
@@ -80,16 +82,17 @@ class Prototypes(TypedBaseEstimator):
 
     Equal rows with equal targets are treated as one row with the sum of their weights,
     and k-means processes the distinct rows in sorted order. Therefore the prototypes do
-    not depend on the order of the rows, on how they are divided into batches or merged
-    models, or on whether a row has weight 2 or is repeated.
+    not depend on the order of the rows, on how the rows are divided into batches or
+    among merged models, or on whether a row has weight 2 or occurs twice.
 
     ``partial_fit`` stores the rows as long as X has no more than about 4 million
     entries. Beyond this limit, several thousand rows at a time are merged into half as
     many points, starting with the oldest rows; later, the points themselves are merged.
-    Hence the time of each call is proportional to the number of its own rows. The
+    Hence the time of each call is proportional to the number of rows in its batch. The
     result then depends on the order of the rows, or of the merged models, but not on
     how the rows are divided into batches. The local linear estimators also store the
-    moments of the rows that each point represents, so they merge more rows per point.
+    moments of the rows that each point represents, so they merge more rows into each
+    point.
 
     The inverse length scale ``sigma`` is a parameter of the estimator. ``sigma="auto"``
     compares multiples of ``"scale"`` from 1/8 to 32 by the error on up to 2000 training

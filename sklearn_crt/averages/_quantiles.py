@@ -160,7 +160,7 @@ class QuantilesMixin:
         ------
         AttributeError
             If the kernel is a sampler, a transformer, ``"linear"`` or ``Prototypes``,
-            because these do not keep the training rows.
+            because such models do not keep the training rows.
         ValueError
             If a level is not between 0 and 1.
 
@@ -174,9 +174,9 @@ class QuantilesMixin:
 
         The quantile on the right is taken over n training rows (at most 2000) with
         leave-one-out residuals :math:`e_i`: each row is predicted without using the row
-        itself or its copies. For levels below 0.5, it is minus the quantile of the
-        negative residuals at the level 1 - p. The estimated standard deviation of the
-        error is
+        itself or its copies. For levels below 0.5, it is computed as minus the quantile
+        of the negated residuals at the level 1 - p. The estimated standard deviation of
+        the error is
 
         .. math:: \tau(x)^2 = \frac{k s^2(x) + 2 s^2}{k + 2}
            \left(1 + \frac{3}{k}\right) + (2.5\, \delta(x)\, s_y)^2, \quad
@@ -188,16 +188,16 @@ class QuantilesMixin:
         the model with twice the length scale (half of ``sigma``), and a Gaussian kernel
         of the difference between predictions, because noise often grows with the
         prediction; its length scale is half the standard deviation of the predictions.
-        The effective number of these rows is k, and :math:`s^2` is the mean over all of
-        them. The last term widens the distribution for rows unlike the training data:
-        :math:`s_y` is the standard deviation of the targets, s(x) the score of
-        :meth:`score_samples`, r(x) the mean distance to five neighbours from which the
-        score is computed, and :math:`r_{99}` the 99 % quantile of this distance among
-        the training rows. Hence the term is zero for 95 % of new rows from the same
-        distribution. It increases with the distance from the training rows, as the
-        error does if the targets follow a linear trend, but only up to a limit. The
-        residuals are computed in the first call, which takes as long as predicting
-        these rows.
+        The effective number of these rows is k, and :math:`s^2` is the unweighted mean
+        of their squared residuals. The last term widens the distribution for rows
+        unlike the training data: :math:`s_y` is the standard deviation of the targets,
+        s(x) the score of :meth:`score_samples`, r(x) the mean distance to five
+        neighbours that enters this score, and :math:`r_{99}` the 99 % quantile of this
+        distance among the training rows. Hence the term is zero for 95 % of new rows
+        from the same distribution. It increases with the distance from the training
+        rows, as the error does if the targets follow a linear trend, but only up to a
+        limit. The residuals are computed in the first call, which takes about as much
+        additional time as predictions for these training rows.
 
         This is the normalised form of conformal prediction [1]_ with leave-one-out
         residuals instead of a separate calibration set.
@@ -234,8 +234,8 @@ class QuantilesMixin:
     def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
         r"""Predict intervals that contain new targets with a given probability.
 
-        The probability is calibrated with leave-one-out predictions, and does not
-        depend on assumptions about the distribution of the noise.
+        The intervals are calibrated with leave-one-out predictions, without assumptions
+        about the distribution of the noise.
 
         Parameters
         ----------
@@ -262,13 +262,13 @@ class QuantilesMixin:
         -----
         The bounds are the quantiles of :meth:`predict_quantiles` at the levels
         :math:`(1 \mp p)/2` for the coverage p. Such intervals contain the targets of a
-        proportion p of the training rows if each row is predicted from the others. This
-        is the jackknife of [1]_, which approximates the stated coverage for stable
-        predictions without a guarantee for finite samples. A row with sample weight s
-        counts as s equal rows: n is the sum of the weights, but at least the number of
-        distinct rows, and copies of a row are left out together with it. With fewer
-        than :math:`2/(1 - p)` rows, the bounds follow from the largest residuals, and
-        the coverage may be lower.
+        fraction p of the training rows if each row is predicted from all other rows.
+        This is the jackknife of [1]_, whose coverage is close to p if predictions are
+        stable, but is not guaranteed for finite samples. A row with sample weight s
+        counts as s equal rows: the number n of rows is the sum of the weights, but at
+        least the number of distinct rows, and all copies of a row are left out
+        together. With fewer than :math:`2/(1 - p)` rows, the bounds are determined by
+        the largest residuals, and the coverage may be lower.
 
         References
         ----------

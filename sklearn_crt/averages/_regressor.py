@@ -32,8 +32,8 @@ class NadarayaWatsonRegressor(
     Attributes
     ----------
     y_mean_ : ndarray of shape (n_outputs,)
-        Weighted mean of each target, which is the prediction for rows where all kernel
-        weights vanish.
+        Weighted mean of each target. It is the prediction for rows whose kernel weights
+        are all zero.
 
     See Also
     --------
@@ -52,20 +52,21 @@ class NadarayaWatsonRegressor(
     :class:`NadarayaWatsonClassifier` explains how features replace the kernel, and how
     the standard error s of the denominator S is estimated for features that can be
     negative. Predictions from such features are clipped to the range of the training
-    targets. A row is *unreliable* if :math:`S < 2s`. Its prediction is then a weighted
-    mean of the kernel average, with the weight :math:`(\max(S, 0) / 2s)^2`, and of
-    ``y_mean_``. A single warning reports the number of unreliable rows. With positive
-    features or an exact kernel no row is unreliable, unless all its kernel weights
-    vanish.
+    targets. The estimate for a row is *unreliable* if :math:`S < 2s`. The prediction is
+    then a weighted mean of the kernel average, with the weight :math:`(\max(S, 0) /
+    2s)^2`, and of ``y_mean_``. A single warning reports the number of unreliable
+    predictions. With positive features or an exact kernel, a prediction is unreliable
+    only if all kernel weights of the row vanish.
 
-    ``sigma="auto"`` minimises the squared leave-one-out error, relative to the variance
-    of each output. With an exact kernel, multiples of ``"scale"`` from 1/2 to 32 are
-    compared on up to 1000 training rows, first in octaves (factors of two), then in
-    quarters of an octave around the best one. With a sampler, multiples from 1/4 to 16
-    are compared on up to 2000 rows, in octaves and then in half octaves, and each row
-    is predicted from the sums of features from which its own contribution has been
-    subtracted. ``"scale"`` is kept unless another multiple is better by more than one
-    standard error. In both cases copies of a row are left out together with it.
+    ``sigma="auto"`` minimises the mean squared leave-one-out error, divided by the
+    variance of each output. With an exact kernel, multiples of ``"scale"`` from 1/2 to
+    32 are compared on up to 1000 training rows, first in octaves (factors of two), then
+    in quarters of an octave around the best one. With a sampler, multiples from 1/4 to
+    16 are compared on up to 2000 rows, in octaves and then in half octaves, and each
+    row is predicted from the sums of features from which its own contribution has been
+    subtracted. ``"scale"`` is kept unless the error of another multiple is lower by
+    more than one standard error. In both cases, all copies of a row are left out
+    together.
 
     References
     ----------
@@ -108,8 +109,8 @@ class NadarayaWatsonRegressor(
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Predictions, which lie in the range of the training targets. They are
             float64 even if X is float32, because targets may need the higher precision.
-            For unreliable rows they are partly or entirely replaced by ``y_mean_`` (see
-            the Notes of the class).
+            For rows where the error of random features is too large, ``y_mean_`` partly
+            or entirely replaces them (see the Notes of the class).
         """
         value = self._check_rows(X, "predict")
         return self._squeezed(self._decode(value, X))

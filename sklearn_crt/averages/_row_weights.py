@@ -160,8 +160,8 @@ class RowWeightsMixin:
             Rows for which predictions are made.
         n_largest : int, default=None
             Number of largest weights to return for each row; None returns all weights.
-            They are not normalised again, so that their sum is the proportion of the
-            total weight that they account for.
+            They are not renormalised, so their sum is the fraction of the total weight
+            that they account for.
 
         Returns
         -------
@@ -184,9 +184,9 @@ class RowWeightsMixin:
 
         .. math:: w_j(x) = s_j K(x, x_j) / \sum_k s_k K(x, x_k) .
 
-        The predictions of local linear regression are linear in the targets too. In the
-        notation of :class:`LocalLinearRegressor` and with normalised weights
-        :math:`w_j(x)` from above, the weights are
+        The predictions of local linear regression are also linear in the targets. In
+        the notation of :class:`LocalLinearRegressor`, and with the normalised weights
+        :math:`w_j(x)` defined above, the weights are
 
         .. math:: w_j(x)\, (1 + (x - m)^\top (G + \lambda I)^{-1} (x_j - m)) .
 
@@ -260,9 +260,9 @@ class RowWeightsMixin:
 
         Notes
         -----
-        This is the perplexity of the kernel weights,
-        :math:`\exp(-\sum_j w_j \log (w_j / s_j))` with the sample weights
-        :math:`s_j` [1]_.
+        This is the perplexity of the normalised kernel weights :math:`w_j`,
+        :math:`\exp(-\sum_j w_j \log (w_j / s_j))`, with the sample weights :math:`s_j`
+        [1]_.
 
         References
         ----------

@@ -128,10 +128,10 @@ class SimilarityMixin:
     def score_samples(self, X: TableLike) -> np.ndarray:
         """Return how similar rows are to the training rows, from 0 to 1.
 
-        The score is the proportion of training rows whose similarity to the other
-        training rows is at most that of the given row. Hence about 1 % of new rows from
-        the same distribution have scores of at most 0.01. A score near 0 indicates that
-        a prediction may be an extrapolation.
+        The score is the proportion of training rows that are no more similar to the
+        other training rows than the given row is. Hence about 1 % of new rows from the
+        same distribution have scores of at most 0.01. A score near 0 indicates that a
+        prediction may be an extrapolation.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class SimilarityMixin:
         -------
         scores : ndarray of shape (n_samples,)
             Proportions of the training rows. A row has score 0 if it is less similar to
-            the training rows than any of these is to the others.
+            the training rows than each training row is to the others.
 
         Raises
         ------
@@ -157,8 +157,8 @@ class SimilarityMixin:
         standardised columns. The second quantity also detects changes in columns that
         the kernel ignores because they have little effect on the targets, for instance
         after they have been shrunk by a :class:`LearnedMetric`. Both quantities are
-        converted to quantiles among the training rows, and the score is the quantile of
-        the lower of the two.
+        converted to quantiles among the training rows. The lower of these two quantiles
+        is again compared with the training rows, which yields the score.
 
         Examples
         --------

@@ -179,22 +179,22 @@ def fit(
     Use it for tables that do not fit into memory, or that are spread over a cluster.
     Each block is read twice: first for the statistics that determine the feature map,
     then to accumulate the statistics of its features (for each candidate sigma in ridge
-    regression). Kernel averages that select ``sigma`` read each block a third time, to
+    regression). If kernel averages select ``sigma``, each block is read a third time to
     draw a sample of the rows. A single pass suffices if the map is already fixed
     (``FrozenEstimator(sampler)``) and ``classes`` is given. Each scaler in a pipeline
-    adds a pass.
+    requires an additional pass.
 
     Results are reproducible: the statistics are added in a tree of fixed order, so two
-    runs agree to the last bit, whichever worker computes which block. Apart from
+    runs agree to the last bit, no matter which worker processes which block. Apart from
     rounding, the results equal those of ``estimator.fit`` on all rows, with one
     exception: if the lengths of the blocks are unknown (as in a DataFrame),
-    ``sigma="median"`` and hybrids use a different sample of the rows.
+    ``sigma="median"`` and hybrid samplers use a different sample of the rows.
 
     Parameters
     ----------
     estimator : sampler, averages, ridge, LearnedMetric or Pipeline
-        The estimator to fit, which is not modified. The kernel of kernel averages
-        (NadarayaWatsonClassifier, NadarayaWatsonRegressor) and the sampler of ridge
+        The estimator to fit, which is not modified. The parameter ``kernel`` of kernel
+        averages (NadarayaWatsonClassifier, NadarayaWatsonRegressor) and of ridge
         regression (RandomFeatureRidge, RandomFeatureRidgeClassifier) must be
         ``"linear"``, a sampler of this package, or any transformer in a
         ``FrozenEstimator``. ``LearnedMetric`` learns from a sample drawn from all
@@ -214,16 +214,16 @@ def fit(
     Returns
     -------
     estimator : estimator
-        A fitted estimator of the same class, which can predict, be pickled and be
-        merged like any other.
+        A fitted estimator of the same class. It can be used for predictions, pickled
+        and merged like any other estimator.
 
     Raises
     ------
     TypeError
-        If X is in memory, if the estimator keeps training rows (kernel averages with an
-        exact kernel, which is their default, ``Prototypes`` and ``CentersRBFSampler``),
-        if it selects parameters by cross-validation, or if a step of a pipeline needs
-        all rows at once.
+        If X is in memory, if the estimator keeps training rows (``CentersRBFSampler``,
+        and kernel averages with ``Prototypes`` or an exact kernel, which is the
+        default), if it selects parameters by cross-validation, or if a step of a
+        pipeline needs all rows at once.
     ValueError
         If a parameter, X, y or a weight is out of range, if a block has different
         columns from those that its collection declares, or if blocks have labels of

@@ -11,7 +11,7 @@ _LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
 
 @dataclass(frozen=True, kw_only=True)
 class UCIDataset:
-    """Description of a text file, delimited or svmlight; columns count from 0."""
+    """Description of a delimited or svmlight text file, with zero-based columns."""
 
     name: str
     file_name: str
@@ -31,7 +31,7 @@ class UCIDataset:
     categorical: tuple[int, ...] = ()
     dropped: tuple[int, ...] = ()
     task: Literal["classification", "regression"] = "classification"
-    # checked if there is no checksum
+    # the following are checked if there is no checksum
     n_rows: int | None = None
     classes: tuple[int, ...] = ()
 

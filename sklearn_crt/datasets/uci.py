@@ -86,12 +86,12 @@ def load(
         folder = Path(get_data_home(data_home), _CACHE)
         folder.mkdir(exist_ok=True)
         for path, _ in rejected:
-            # only downloads are deleted, not files of the user
+            # downloads are deleted, but not the user's own files
             if path.parent == folder:
                 with suppress(OSError):
                     path.unlink()
         path = folder / (spec.file_name + suffix)
-        for _ in range(2):  # a damaged download is repeated once
+        for _ in range(2):  # a damaged download is retried once
             bunch, found = _check(spec, _download(spec.url, path), suffix)
             if bunch is not None:
                 return path, bunch
@@ -118,7 +118,7 @@ def _time_limit() -> Iterator[None]:
 def _download(url: str, path: Path) -> bytes:
     """Download a file, store it, and return its contents."""
     path.unlink(missing_ok=True)  # the contents are verified later, after decompression
-    # Each retry warns, which would end the download if warnings are turned into errors.
+    # Each retry issues a warning, which would end the download if warnings were errors.
     with _time_limit(), warnings.catch_warnings(action="ignore", category=UserWarning):
         folder, name = path.parent, path.name
         options = {"n_retries": _N_RETRIES, "delay": _DELAY}
@@ -301,16 +301,15 @@ def fetch_uci(
     return_X_y: bool = False,
     as_frame: bool = False,
 ) -> Bunch | tuple[Any, Any]:
-    """Load a data set used in papers on random features from its original file.
+    """Load a UCI or LIBSVM data set that is used in papers on random features.
 
     Parameters
     ----------
     name : str
-        ``"abalone"``, ``"banknote"``, ``"car"``, ``"yeast"``, ``"cmc"``,
-        ``"nursery"``, ``"wifi"``, ``"chess"`` (the eight data sets of [2]_),
-        ``"wine"``, ``"letter"``, ``"sgemm"``, ``"skin"``, ``"ijcnn1"``, which comes
-        from the LIBSVM collection, or ``"housing"``, which UCI has withdrawn and which
-        needs a local file.
+        ``"abalone"``, ``"banknote"``, ``"car"``, ``"yeast"``, ``"cmc"``, ``"nursery"``,
+        ``"wifi"``, ``"chess"`` (the eight data sets of [2]_), ``"wine"``, ``"letter"``,
+        ``"sgemm"``, ``"skin"``, ``"ijcnn1"`` (from the LIBSVM collection) or
+        ``"housing"`` (withdrawn by UCI, so a local file is required).
     data_home : str or path-like, default=None
         Folder for downloads, by default :func:`sklearn.datasets.get_data_home`. The
         file is stored in its sub-folder ``sklearn_crt``.
@@ -331,16 +330,17 @@ def fetch_uci(
             of strings (categories) and floats (numbers). If `as_frame=True`,
             categorical columns have dtype "category" and all others float64.
         target : {ndarray, Series} of shape (n_samples,)
-            Class labels, int64 if they are integers, otherwise strings (dtype
-            "category" in a frame); float64 numbers for regression.
+            For classification, class labels: int64 if they are integers, otherwise
+            strings (dtype "category" in a Series). For regression, float64 numbers.
         frame : DataFrame of shape (n_samples, n_features + 1) or None
             `data` and `target` together if `as_frame=True`, otherwise None.
         feature_names : list of str
             Names of the columns of `data`.
         target_names : ndarray of shape (n_classes,) or None
-            The sorted classes; None for regression.
+            The sorted class labels; None for regression.
         categorical_features : list of int
-            Indices of the categorical columns of `data`, whose values have no order.
+            Indices of the categorical columns of `data`. Their categories have no
+            order.
         DESCR : str
             Description of the data set.
         filename : str
@@ -365,13 +365,13 @@ def fetch_uci(
     content, either plain or compressed as ``.gz``, ``.bz2`` or ``.zip``, in the
     sub-folder ``sklearn_crt`` of `data_home`, in `data_home` itself, and in the folders
     listed in the environment variable ``SKLEARN_CRT_DATA`` (separated by
-    :data:`os.pathsep`), including three levels of their sub-folders. If there is none,
-    the file is downloaded from UCI [1]_ with :func:`sklearn.datasets.fetch_file`,
+    :data:`os.pathsep`), including three levels of their sub-folders. If no such file
+    exists, it is downloaded from UCI [1]_ with :func:`sklearn.datasets.fetch_file`,
     verified and stored; an incorrect file in the sub-folder ``sklearn_crt`` is removed
-    first. No checksum is known for ``"skin"`` and ``"ijcnn1"``, so their rows, columns
-    and classes are checked instead. A file whose uncompressed size exceeds four times
-    that of the original is rejected, and a download is cancelled after 30 seconds
-    without data.
+    first. No checksum is known for ``"skin"`` and ``"ijcnn1"``, so the numbers of rows
+    and columns and the class labels are checked instead. A file is rejected if it is
+    more than four times as large as the original file after decompression. A download
+    is cancelled if no data arrive for 30 seconds.
 
     In the papers, categorical columns are one-hot encoded, and then all columns are
     standardised.

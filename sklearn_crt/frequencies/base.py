@@ -1,4 +1,4 @@
-"""Matrices of frequencies, and couplings, which are joint distributions of them."""
+"""Matrices of frequencies, and couplings, which are their joint distributions."""
 
 from __future__ import annotations
 
@@ -113,14 +113,15 @@ class Frequencies:
         Parameters
         ----------
         scale : float
-            Factor by which the inner products are multiplied.
+            Factor by which the inner products w.x are multiplied.
         offsets : array of shape (1, n_frequencies)
-            Offset of each column.
+            Offset for each frequency w.
 
         Returns
         -------
         stacked : array of shape (n_features + 2, n_frequencies) or None
-            The matrix; None if the frequencies are not stored as a matrix.
+            The matrix, where r is a number that is added for every frequency; None if
+            the frequencies are not stored as a matrix.
         """
         return stack(self.weights, scale, offsets)
 
@@ -205,8 +206,8 @@ class Coupling(ABC):
     Each frequency follows the spectral distribution of the kernel. A coupling makes the
     frequencies depend on each other to reduce the variance of the kernel estimate. The
     estimate remains unbiased, because the distribution of a single frequency does not
-    change. Draws are nested: with generators in the same state, the first m of 2m
-    frequencies are the same as in a draw of m frequencies.
+    change. Draws are nested: with generators in the same state, the first m frequencies
+    in a draw of 2 m frequencies are the same as in a draw of m.
 
     Attributes
     ----------
@@ -252,8 +253,8 @@ class Coupling(ABC):
         radial_law : callable
             Function that takes the dimension and returns the distribution of the norm
             of a frequency: an object with the methods ``ppf(u)``, ``cdf(r)`` and
-            ``rvs(size, random_state)``. A smaller draw must be the beginning of a
-            larger draw.
+            ``rvs(size, random_state)``. A smaller draw from ``rvs`` must equal the
+            beginning of a larger draw.
         n_frequencies, n_features : int
             Number m of frequencies, and their dimension d.
         rng : numpy.random.Generator
@@ -361,8 +362,8 @@ def register(name: str) -> Callable[[type[C]], type[C]]:
     Returns
     -------
     decorator : callable
-        Function that registers a class and returns it. The constructor of the class
-        must not require any arguments.
+        Function that registers a class and returns it. It must be possible to construct
+        the class without arguments.
     """
 
     def add(cls: type[C]) -> type[C]:
@@ -383,7 +384,7 @@ def get_coupling(
     usable: Callable[[Any], bool] | None = None,
     reason: str = "",
 ) -> Coupling:
-    """Return the coupling with a given name; a coupling object is returned as it is.
+    """Return the coupling with a given name; return coupling objects unchanged.
 
     Parameters
     ----------
@@ -392,11 +393,11 @@ def get_coupling(
     owner : str
         Class name of the sampler, for the error message.
     usable : callable, default=None
-        Function that takes a coupling object or class and returns whether the sampler
-        can use it. None excludes the couplings in which a frequency w represents the
-        pair w and -w.
+        Function that takes a coupling object or class, and returns whether the sampler
+        can use this coupling. None excludes the couplings in which a frequency w
+        represents the pair w and -w.
     reason : str, default=""
-        Reason why some couplings cannot be used, for the error message.
+        Reason, stated in the error message, why some couplings cannot be used.
 
     Returns
     -------

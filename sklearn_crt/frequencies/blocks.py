@@ -15,7 +15,7 @@ from scipy.stats import qmc
 from .base import Coupling, Frequencies, register
 from .radial import Family, RadialLaw
 
-_GROUP = 2**16  # array elements in a chunk, so that it fits in the CPU cache
+_GROUP = 2**16  # number of array elements in a chunk that fits in the CPU cache
 
 
 def check_quantiles(law: RadialLaw, coupling: str) -> None:
@@ -53,7 +53,7 @@ class BlockCoupling(Coupling):
     stratified : bool, default=False
         Whether the d norms of a block are stratified: their distribution is divided
         into d equally probable intervals, and one norm is drawn from each interval, in
-        random order. Each single norm still has the original distribution.
+        random order. Each individual norm still has the original distribution.
     """
 
     def __init__(self, *, stratified: bool = False):
@@ -97,7 +97,7 @@ class BlockCoupling(Coupling):
         if not self.stratified:
             return law.rvs(n_frequencies, random_state=rng)
         check_quantiles(law, repr(self))
-        # norms are drawn for full blocks, so that draws are nested
+        # drawn for full blocks, so that the first norms do not depend on n_frequencies
         shape = -(-n_frequencies // n_features), n_features
         order_rng, place_rng = rng.spawn(2)
         strata = np.argsort(order_rng.random(shape), axis=1)
@@ -116,7 +116,7 @@ class BlockCoupling(Coupling):
         """
 
 
-# number of columns from which a separate LAPACK call for each block is faster
+# number of columns from which one LAPACK call per block is faster
 _ONE_BY_ONE = 64
 
 
@@ -136,8 +136,8 @@ class Orthogonal(BlockCoupling):
         into d equally probable intervals, and one norm is drawn from each interval, in
         random order. The estimate remains unbiased. Stratified norms reduce the
         variance by up to half for kernels whose frequencies have heavy tails
-        (Laplacian, Matern), where orthogonality alone is of little use. With stratified
-        norms, the variance has no closed form.
+        (Laplacian, Matern), where orthogonality alone hardly reduces it. With
+        stratified norms, the variance has no closed form.
 
     Notes
     -----
@@ -209,16 +209,16 @@ class Antithetic(Coupling):
     Raises
     ------
     ValueError
-        If ``base`` is itself antithetic, or has angles that depend on the norms.
+        If ``base`` is itself antithetic, or if its angles depend on the norms.
 
     Notes
     -----
     Each frequency follows the spectral distribution of the kernel, so the estimate
-    remains unbiased. Antithetic features, with the coefficient A that is optimal for
-    pairs, were compared with the same number of orthogonal features. Their mean squared
-    error was smaller for every d and every mean of :math:`|x + y|^2` that we tried. For
-    d = 4, it was smaller by a factor of 12 for a mean of 0.5, and by a factor of 1.4
-    for a mean of 8.
+    remains unbiased. In all our experiments, with various dimensions d and means of
+    :math:`|x + y|^2`, the mean squared error of antithetic features with the optimal
+    coefficient A for pairs was smaller than the error of the same number of orthogonal
+    features. For d = 4, it was smaller by a factor of 12 if :math:`|x + y|^2` had a
+    mean of 0.5, and by a factor of 1.4 for a mean of 8.
 
     Examples
     --------
@@ -264,10 +264,10 @@ _EDGE = 2.0**-31  # half the spacing of the coordinates of Sobol points
 class QuasiCoupling(Coupling):
     """Frequencies from a scrambled low-discrepancy sequence in the unit cube.
 
-    The normal quantiles of a point determine the direction of a frequency and, through
-    the quantile function of the radial distribution, its norm. Each scrambled point is
-    uniformly distributed, so each frequency follows the spectral distribution of the
-    kernel.
+    The coordinates of each point are transformed to normal quantiles, which determine
+    the direction of a frequency and, through the quantile function of the radial
+    distribution, its norm. Each scrambled point is uniformly distributed, so each
+    frequency follows the spectral distribution of the kernel.
     """
 
     def block_sizes(self, n_frequencies: int, n_features: int) -> np.ndarray:
@@ -290,7 +290,7 @@ class QuasiCoupling(Coupling):
     def _points(
         self, n_points: int, n_features: int, source: dict[str, Generator]
     ) -> np.ndarray:
-        """Return scrambled points, the first points of a longer sequence."""
+        """Return the first scrambled points of a longer sequence."""
 
 
 @register("halton")
@@ -338,5 +338,5 @@ class Sobol(QuasiCoupling):
                 f"coupling='sobol' has points of at most {qmc.Sobol.MAXDIM} "
                 f"dimensions, got X with {n_features} columns; use 'halton'."
             )
-        power = math.ceil(math.log2(n_points))  # SciPy warns about other sizes
+        power = math.ceil(math.log2(n_points))  # SciPy expects a power of 2
         return qmc.Sobol(n_features, **source).random_base2(power)[:n_points]

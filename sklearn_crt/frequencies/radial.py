@@ -20,7 +20,7 @@ class RadialLaw(Protocol):
     """Distribution of the norm of a frequency in a given dimension."""
 
     def rvs(self, size: int, random_state: Generator) -> np.ndarray:
-        """Draw norms. A smaller draw is the beginning of a larger draw.
+        """Draw norms; a smaller draw equals the beginning of a larger one.
 
         Parameters
         ----------
@@ -36,7 +36,7 @@ class RadialLaw(Protocol):
         """
 
     def ppf(self, u: np.ndarray) -> np.ndarray:
-        """Return quantiles.
+        """Return quantiles of the norm.
 
         Parameters
         ----------
@@ -50,7 +50,7 @@ class RadialLaw(Protocol):
         """
 
     def cdf(self, r: np.ndarray) -> np.ndarray:
-        """Return the cumulative distribution function.
+        """Return values of the cumulative distribution function of the norm.
 
         Parameters
         ----------

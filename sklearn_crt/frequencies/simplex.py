@@ -61,11 +61,11 @@ def simplex_from_orthogonal(vectors: np.ndarray) -> np.ndarray:
 class Simplex(BlockCoupling):
     r"""Blocks of d frequencies that point to the vertices of a simplex.
 
-    The directions of a block are d randomly rotated unit vectors [1]_. All pairs of
-    them form the same angle, whose cosine is -1/(d - 1). No larger angle is possible
-    for all pairs of d vectors at once. The norms are independent unless they are
-    stratified. If the last block is incomplete, it consists of the first vectors of a
-    full block.
+    The directions of a block are d unit vectors, rotated at random together [1]_. All
+    pairs of these vectors form the same angle, whose cosine is -1/(d - 1). This is the
+    largest angle that all pairs of d vectors can form at once. The norms are
+    independent unless they are stratified. If the last block is incomplete, it consists
+    of the first vectors of a full block.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ class Simplex(BlockCoupling):
     with a random rotation R. They are computed as :math:`L Q` with a lower triangular
     matrix L, so the first m directions need only m rows of Q. In one dimension, where
     no simplex exists, a frequency is a norm with a random sign. For random Fourier
-    features, the variance is larger than with orthogonal frequencies, and in two
-    dimensions it is even larger than with independent frequencies.
+    features, simplex frequencies give a larger variance than orthogonal frequencies,
+    and in two dimensions even a larger variance than independent frequencies.
 
     References
     ----------
@@ -121,7 +121,7 @@ def balance(sizes: np.ndarray, n_sweeps: int = _MAX_SWEEPS) -> np.ndarray:
     Starting from the simplex, this iterates :math:`u_i \leftarrow -\sum_{j \ne i} e_j
     u_j / |\cdot|` (Reid et al. 2023, equation 17). A running total of the vectors
     reduces the cost to O(d) operations per vector. All blocks are processed at once,
-    each of them until its sum is 0 or the maximum number of iterations is reached.
+    each until its vectors sum to 0 or the maximum number of iterations is reached.
     """
     # sizes (n_blocks, d) -> (n_blocks, d, d)
     n_blocks, d = sizes.shape
@@ -149,11 +149,12 @@ def balance(sizes: np.ndarray, n_sweeps: int = _MAX_SWEEPS) -> np.ndarray:
 class SimplexPlus(Simplex):
     r"""Simplex blocks with larger angles between frequencies of larger norm.
 
-    Each frequency of a block points away from the weighted sum of the others, with the
-    weights that they have in the features (``weigh``). The weighted sum of the block is
-    then 0, unless one weighted norm exceeds the sum of all others [1]_. Finally, the
-    block is rotated at random, so each frequency follows the spectral distribution of
-    the kernel. The angles are not fixed, so the variance has no closed form.
+    Each frequency of a block points away from the weighted sum of the other
+    frequencies, where the weights are those that the features give to them (see
+    ``weigh``). The weighted sum of the block is then 0, unless one weighted norm
+    exceeds the sum of all others [1]_. Finally, the block is rotated at random, so each
+    frequency follows the spectral distribution of the kernel. The angles are not fixed,
+    so the variance has no closed form.
 
     Notes
     -----

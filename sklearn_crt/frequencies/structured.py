@@ -16,14 +16,14 @@ from .base import Coupling, Frequencies, register
 from .radial import Family
 from .simplex import apply_simplex
 
-_IN_FLIGHT = 2**16  # array elements in a chunk, so that it fits in the CPU cache
+_IN_FLIGHT = 2**16  # number of array elements in a chunk that fits in the CPU cache
 
 
 @lru_cache
 def _factors(size: int, dtype: np.dtype) -> list[np.ndarray]:
     """Return orthonormal Hadamard matrices whose Kronecker product has this size."""
     bits = size.bit_length() - 1
-    # larger factors take more operations, and smaller factors take more calls
+    # larger factors require more operations, and smaller factors require more calls
     n_factors = 1 + (bits > 5) + (bits > 9)
     sizes = (2 ** ((bits + i) // n_factors) for i in range(n_factors))
     return [(linalg.hadamard(n) / math.sqrt(n)).astype(dtype) for n in sizes]
@@ -86,7 +86,7 @@ class HadamardFrequencies(Frequencies):
         return out
 
     def _write(self, X: Any, out: np.ndarray) -> None:
-        """Write the products to out; sparse rows are converted chunk by chunk."""
+        """Write the products to out; sparse rows are made dense chunk by chunk."""
         _, n_blocks, size = self._signs.shape
         chunk = max(1, _IN_FLIGHT // size)
         for start in range(0, X.shape[0], chunk):
@@ -138,7 +138,7 @@ class HadamardFrequencies(Frequencies):
         return self.apply(np.eye(self._n_features, dtype=self._norms.dtype))
 
 
-_MIN_SIZE = 16  # smaller products of signs and Hadamard matrices are poor rotations
+_MIN_SIZE = 16  # for smaller sizes, the products are not close to random rotations
 
 
 @register("structured-orthogonal")
@@ -149,8 +149,8 @@ class StructuredOrthogonal(Coupling):
     where the :math:`D_i` are diagonal matrices of random signs and H is the orthonormal
     Walsh-Hadamard matrix. Rows are padded with zeros to the dimension d', the smallest
     power of two that is at least d and at least 16. A block has d' frequencies, whose
-    norms have the distribution for dimension d'. They are orthogonal in the padded
-    dimension, that is, before their last d' - d coordinates are dropped [1]_.
+    norms have the distribution for dimension d'. The frequencies are orthogonal in the
+    padded dimension, that is, before their last d' - d coordinates are dropped [1]_.
 
     Attributes
     ----------
@@ -164,8 +164,8 @@ class StructuredOrthogonal(Coupling):
     Notes
     -----
     If d or m is at most 256, the frequencies are stored as a matrix, because a dense
-    product is faster. Otherwise only the signs and norms are stored, which are about 5
-    m numbers. In both cases, memory use is O(m + d).
+    product is faster. Otherwise only the signs and norms are stored, about 5 m numbers
+    in total. In both cases, memory use is O(m + d).
 
     References
     ----------
@@ -186,7 +186,7 @@ class StructuredOrthogonal(Coupling):
     bias = 0.01  # the bias is at most 0.007 in dimension 16, at distance 1.4
     _simplex = False
     _n_products = 3
-    # number of columns or frequencies up to which a dense product is faster
+    # number of columns, or of frequencies, up to which a dense product is faster
     _dense_up_to = 256
 
     def _size(self, n_features: int) -> int:
@@ -207,7 +207,7 @@ class StructuredOrthogonal(Coupling):
         signs_rng, norms_rng = rng.spawn(2)
         size = self._size(n_features)
         norms = radial_law(size).rvs(n_frequencies, random_state=norms_rng)
-        # the signs are drawn block by block, so that draws are nested
+        # drawn block by block, so that the first signs do not depend on their number
         shape = (-(-n_frequencies // size), self._n_products, size)
         signs = 2.0 * signs_rng.integers(0, 2, shape, dtype=np.int8) - 1
         signs = np.ascontiguousarray(np.swapaxes(signs, 0, 1))
@@ -221,10 +221,10 @@ class StructuredOrthogonal(Coupling):
 class StructuredSimplex(StructuredOrthogonal):
     r"""Blocks of simplex frequencies that cost O(d log d) per block and row.
 
-    The products from ``StructuredOrthogonal`` are also multiplied by the simplex matrix
-    S, in O(d') operations per block and row. The frequencies of a block then point to
-    the vertices of a simplex in the padded dimension d', and the cosine between any two
-    of them is :math:`-1 / (d' - 1)` [1]_.
+    The product of matrices in ``StructuredOrthogonal`` is also multiplied by the
+    simplex matrix S, which takes O(d') operations per block and row. The frequencies of
+    a block then point to the vertices of a simplex in the padded dimension d', and the
+    cosine between any two of them is :math:`-1 / (d' - 1)` [1]_.
 
     Attributes
     ----------

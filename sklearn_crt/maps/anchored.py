@@ -37,7 +37,7 @@ class AnchorMixture:
     ) -> np.ndarray:
         """Return points from the mixture, in the order of the columns.
 
-        A draw of fewer points consists of the first points of a larger draw.
+        A smaller draw consists of the first points of a larger draw.
         """
         # noise (n_features, n_frequencies) -> (n_components, n_features)
         m, order = noise.shape[1], rng.permutation(len(self.anchors))
@@ -75,7 +75,7 @@ class AnchoredMap(PairedMap):
     log_mean_square: np.ndarray  # (n_components,)
     law: AnchorMixture | None
     gaussian: GaussianKernel
-    block_factor: ClassVar[int] = 4  # larger blocks, because each draws points
+    block_factor: ClassVar[int] = 4  # larger, because each block draws points
 
     @property
     def variance_is_exact(self) -> bool:
@@ -136,9 +136,9 @@ class AnchoredMap(PairedMap):
     ) -> np.ndarray:
         """Return an estimate of s + (2P / D) (c - K^2), which is K^2 + D * variance.
 
-        P is the number of pairs of points among the D columns. Each point gives a
-        product of a feature of x and a feature of y. Its mean square is s, and c is the
-        mean of the product of the two products of a pair.
+        P is the number of pairs of points among the D columns. For each point, a
+        feature of x is multiplied by a feature of y. The mean square of these products
+        is s, and the mean product of the two products of a pair is c.
         """
         columns = self.columns
         if columns.n_pairs:

@@ -32,23 +32,24 @@ LogFeatures = tuple[Any, Any]
 
 @dataclass(frozen=True, eq=False)
 class FeatureMap(ABC):
-    """Feature map whose inner products are unbiased estimates of a kernel.
+    """Base class of feature maps that give unbiased estimates of a kernel.
 
-    A map is immutable; a different ``sigma`` or floating-point dtype requires a new
-    map. The rows passed to it must be centred and scaled by ``frame``, and may be
-    arrays of any library.
+    The estimate for two rows is the inner product of their features. A map is
+    immutable; a different ``sigma`` or floating-point dtype requires a new map. Unless
+    stated otherwise, its methods expect rows that ``frame`` has centred and scaled, as
+    arrays of any supported library.
 
     Attributes
     ----------
     frame : Frame
-        Centre and sigma.
+        The centre that is subtracted from the rows, and the ``sigma`` that scales them.
     n_components : int
         Number of features.
     """
 
     frame: Frame
     n_components: int
-    # multiplies the number of pairs whose variances are computed at once
+    # factor for the number of pairs whose variances are computed at once
     block_factor: ClassVar[int] = 1
 
     @property
@@ -58,7 +59,7 @@ class FeatureMap(ABC):
 
     @property
     def is_positive(self) -> bool:
-        """Whether no feature is negative."""
+        """Whether all features are non-negative."""
         return False
 
     @property
@@ -73,19 +74,19 @@ class FeatureMap(ABC):
 
     @property
     def phase_rate(self) -> float:
-        """Largest norm of the frequencies, used to warn about large phases (a hook).
+        """Largest norm of the frequencies, used to warn about large phases.
 
         It is 0 if the features contain no sines or cosines, or if large phases are
-        computed with a higher precision.
+        computed with a higher precision. Subclasses may override this property.
         """
         return 0.0
 
     @cached_property
     def tables(self) -> Any:
-        """Nested arrays that ``log_features`` needs, computed once (a hook).
+        """Nested arrays that ``log_features`` needs, computed once.
 
-        The containers are tuples, frequencies, affine forms and maps. ``to`` converts
-        the arrays in them to another library.
+        The arrays may be nested in tuples, frequencies, affine forms and maps. ``to``
+        converts all of them to another library. Subclasses may override this property.
         """
         return ()
 
@@ -107,9 +108,9 @@ class FeatureMap(ABC):
         Returns
         -------
         mantissa : array of shape (..., n_rows, n_components) or None
-            Mantissas; None means ones.
+            Mantissas; None means that all of them are 1.
         exponent : array of shape (..., n_rows, n_components), (..., n_rows, 1) or None
-            Exponents; None means zeros.
+            Exponents; None means that all of them are 0.
         """
 
     @abstractmethod
@@ -168,9 +169,9 @@ class FeatureMap(ABC):
     def estimate(self, X: Inputs, Y: Inputs) -> np.ndarray:
         """Return estimates of the kernel, which are inner products of the features.
 
-        They are computed in log space, so features that overflow do not matter as long
-        as the estimate itself is finite. Subclasses with a better method may override
-        this one.
+        The estimates are computed in log space, so individual features may overflow
+        without affecting the result. Subclasses may override this method with a better
+        algorithm.
 
         Parameters
         ----------
@@ -210,7 +211,7 @@ class FeatureMap(ABC):
         Returns
         -------
         index : ndarray of int of shape (n_components,) or None
-            Indices from 0; None if a column depends on more than one frequency.
+            Zero-based indices; None if a column depends on more than one frequency.
         """
         return np.arange(self.n_components)
 
@@ -325,7 +326,7 @@ class FrequencyMap(FeatureMap):
     frequencies : Frequencies
         Frequencies, to be multiplied by rows that ``frame`` has scaled by ``sigma``.
     coupling : Coupling
-        Their joint distribution.
+        Joint distribution of the frequencies.
     """
 
     frequencies: Frequencies
@@ -353,7 +354,7 @@ class FrequencyMap(FeatureMap):
 
     @property
     def cosine(self) -> float | None:
-        """Cosine of the angle between frequencies in a block, or None if unknown."""
+        """Cosine of the angle between frequencies in a block; None if not fixed."""
         return self.coupling.fixed_cosine(self.n_features)
 
     @property
@@ -396,7 +397,8 @@ class PairedColumns:
 def mantissa_and_exponent(features: LogFeatures, rows: Inputs) -> tuple[Array, Array]:
     """Return the mantissas and exponents of ``log_features`` as arrays.
 
-    Mantissas of None are replaced by a column of ones, exponents by a column of zeros.
+    If the mantissas are None, they are replaced by a column of ones; if the exponents
+    are None, by a column of zeros.
     """
     mantissa, exponent = features
     return (
@@ -421,7 +423,7 @@ class PairedMap(FrequencyMap):
 
 # ------------------------------------------------------------------- nested arrays
 def move(tree: Any, like: Array) -> Any:
-    """Return a copy of a tree with all arrays in the place and dtype of ``like``."""
+    """Return a copy of a tree with its arrays in the library and dtype of ``like``."""
     if isinstance(tree, tuple):
         nodes = []
         for node in tree:
@@ -470,7 +472,7 @@ def map_arrays(
     for name in names:
         values = (getattr(tree, name) for tree in trees)
         rebuilt.__dict__[name] = map_arrays(function, *values, path=(*path, name))
-    for name in ("stacked", "_moved"):  # caches computed from the previous arrays
+    for name in ("stacked", "_moved"):  # remove outdated caches
         rebuilt.__dict__.pop(name, None)
     return rebuilt
 
@@ -497,5 +499,5 @@ def _field_astype(value: Any, like: np.ndarray) -> Any:
 
 
 def like_tuple(old: tuple[Any, ...], values: list[Any]) -> Any:
-    """Return values as a tuple of the same type, which may be a named tuple."""
+    """Return values as a tuple of the type of ``old``, which may be a named tuple."""
     return getattr(old, "_make", tuple)(values)

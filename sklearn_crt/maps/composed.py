@@ -1,7 +1,7 @@
 """Maps composed of other maps: sums of products, and maps for pairs of clusters.
 
-Each part of a composed map receives the rows of the composed map, which are already
-centred and multiplied by ``sigma``, as its raw rows.
+The raw rows of each part are the rows of the composed map, which are already centred
+and multiplied by ``sigma``.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _joint(parts: Sequence[Any]) -> JointFrequencies:
 
 
 def _both_sides(X: Inputs, Y: Inputs) -> tuple[Inputs, Inputs]:
-    """Return queries and keys as raw rows of the parts; one object if Y is X."""
+    """Return queries and keys as raw rows of the parts; the same object if Y is X."""
     queries = X.part_of_map()
     return queries, queries if Y is X else Y.part_of_map()
 
@@ -125,7 +125,7 @@ class ClusteredMap(ComposedMap):
 
     @cached_property
     def tables(self) -> tuple[Any, ...]:
-        """The parts, and the centres and blocks of the clusters on both sides."""
+        """The parts, and the centres and blocks of clusters of queries and of keys."""
         sides = []
         for key, clusters in enumerate(self.clusters):
             centers = np.ascontiguousarray(clusters.centers.T, np.float64)
@@ -137,7 +137,7 @@ class ClusteredMap(ComposedMap):
         return tuple(self.parts), tuple(sides)
 
     def _active(self, rows: Inputs, key: bool) -> Array:
-        """Return whether each block is used for each row, (..., n_rows, n_blocks)."""
+        """Return a mask (..., n_rows, n_blocks) of the blocks used for each row."""
         centers, halves, active = self.tables[1][key]
         # half the squared distances minus |x|^2 / 2, which does not affect the argmin
         gaps = halves - rows.project(centers)
@@ -150,7 +150,7 @@ class ClusteredMap(ComposedMap):
         out = rows.output(self.n_components) if len(rows.shape) == 2 else None
         if out is None:
             return super().features(rows, key=key)
-        # a row uses few blocks, so this is 3 to 5 times faster than computing all
+        # a row uses few blocks; computing all blocks would take 3 to 5 times as long
         out[:] = 0
         unit, is_active = rows.part_of_map(), self._active(rows, key)
         for part, block, own in zip(
@@ -272,7 +272,7 @@ class SumOfProductsMap(ComposedMap):
 
     @property
     def frequencies(self) -> JointFrequencies:
-        """The frequencies of the parts: the last base map first, then coefficients."""
+        """Frequencies of the base maps in reverse order, then of the coefficients."""
         return _joint([*self.bases[::-1], *self.coefficients])
 
     @property

@@ -19,9 +19,9 @@ from ..rows import Inputs
 from .base import FrequencyMap, LogFeatures
 from .radial import GaussianKernel
 
-# Finite substitute for log(0). Multiplied by an exponent of 0 it gives 0, multiplied by
-# a positive exponent it outweighs all other terms, and multiplied by 1e15 it does not
-# overflow.
+# Finite substitute for log(0). Its product with an exponent of 0 is 0, and its product
+# with a positive exponent outweighs all other terms. Even its product with 1e15 does
+# not overflow.
 _LOG_OF_ZERO = {4: -1e20, 8: -1e200}
 # largest argument at which I_0 is computed from its series, which needs about 60 terms
 _LARGEST_ARGUMENT = 40.0
@@ -31,7 +31,7 @@ Columns = Iterable[tuple[np.ndarray, np.ndarray]]
 
 
 class CountLaw(ABC):
-    """Distribution p of the exponents k, and the factors of the features due to p."""
+    """Distribution p of exponents k, and the factors of features that depend on p."""
 
     @property
     @abstractmethod
@@ -40,7 +40,7 @@ class CountLaw(ABC):
 
     @abstractmethod
     def draw(self, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
-        """Draw exponents in C order; a smaller draw is the start of a larger one."""
+        """Draw exponents in C order, so that larger draws begin with smaller ones."""
 
     @abstractmethod
     def log_weights(
@@ -51,7 +51,7 @@ class CountLaw(ABC):
 
     @abstractmethod
     def log_excess(self, products: np.ndarray) -> np.ndarray:
-        """Return log(E2 / K^2) for one coordinate l, which is not negative.
+        """Return log(E2 / K^2), which is non-negative, for one coordinate l.
 
         E2 is the second moment of the product of the features of x and y, and K is the
         kernel. The array ``products`` contains x_l y_l.
@@ -116,7 +116,7 @@ class GeometricLaw(CountLaw):
         return np.maximum(excess, 0)
 
     def sum_of_log_excesses(self, columns: Columns) -> np.ndarray:
-        """Return the sum, computed from products of I_0 (6 to 9 times faster)."""
+        """Return the sum, computed 6 to 9 times faster from products of I_0."""
         # each product minus 1 is stored, because the difference may be tiny
         total: np.ndarray | float = 0.0
         excess: np.ndarray | float = 0.0
@@ -143,9 +143,9 @@ class GeometricLaw(CountLaw):
 def _bessel_excess(x: np.ndarray, y: np.ndarray, factor: float) -> np.ndarray:
     """Return I_0(factor x y) - 1 for all pairs.
 
-    Each term of the power series is positive, and the product of a function of x and a
-    function of y. The result is therefore a product of two narrow matrices, without
-    cancellation.
+    Each term of the power series is positive, and is the product of a function of x and
+    a function of y. The result is therefore a product of two narrow matrices, computed
+    without cancellation.
     """
     largest_x, largest_y = (float(np.abs(side).max(initial=0)) for side in (x, y))
     quarter = (0.5 * factor * largest_x * largest_y) ** 2

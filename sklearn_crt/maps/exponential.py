@@ -63,7 +63,7 @@ class ExponentialMap(PairedMap):
 
     @cached_property
     def tables(self) -> tuple[Side, ...]:
-        """The exponents for queries and for keys, or a single one if they are equal."""
+        """The exponents for queries and for keys, or one object if they are equal."""
         # w and -w together count as one frequency in the mean
         m = self.n_frequencies
         log_scale = np.full((1, m), -0.5 * math.log(m))
@@ -159,8 +159,8 @@ def _pair_share(constant: float, spread: np.ndarray, q: np.ndarray) -> np.ndarra
 # float64 (2^26).
 _LARGEST_IN_SINGLE = 2.0**5
 _LARGEST_IN_DOUBLE = 2.0**26
-# With many columns, Gaussian frequencies exceed 2^5 for common values of sigma, and a
-# second product would be slow. They have a larger limit, at which the error is 6e-5.
+# With many columns, |w| |x| often exceeds 2^5 for Gaussian frequencies, and a second
+# product would be slow. They have a larger limit, at which the error is 6e-5.
 _LARGEST_OF_LIGHT_TAILS = 2.0**8
 
 

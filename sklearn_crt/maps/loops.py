@@ -102,7 +102,7 @@ def iter_path(
 
 def _path_features(path: Sequence[FeatureMap], X: Any) -> Iterator[LogFeatures]:
     """Yield the log features of each map for one chunk of raw rows."""
-    units: dict[Any, Inputs] = {}  # for each centre, the rows after centring, unscaled
+    units: dict[Any, Inputs] = {}  # for each centre, the centred but unscaled rows
     for member in path:
         frame = member.frame
         if np.ndim(frame.sigma) > 0:
@@ -119,8 +119,8 @@ def _path_features(path: Sequence[FeatureMap], X: Any) -> Iterator[LogFeatures]:
 def relative_error(feature_map: FeatureMap, X: Inputs, Y: Inputs) -> float:
     """Return the median standard deviation of estimates, relative to the kernel.
 
-    It is computed for independent frequencies, for which the variance is fast to
-    compute. The kernel is represented by its root mean square over the pairs.
+    The variance is that for independent frequencies, which is fast to compute. The
+    kernel is represented by its root mean square over the pairs.
     """
     plain = _uncoupled(feature_map)
     with np.errstate(all="ignore"):
@@ -129,7 +129,7 @@ def relative_error(feature_map: FeatureMap, X: Inputs, Y: Inputs) -> float:
 
 
 def _uncoupled(value: Any) -> Any:
-    """Return a map, or a field of it, without coupling and softmax factors."""
+    """Return a map, or a field of it, without its coupling and its softmax factors."""
     if isinstance(value, Coupling):
         return Antithetic(Independent()) if value.opposite else Independent()
     if isinstance(value, GaussianKernel):

@@ -31,7 +31,7 @@ class SignMap(FrequencyMap):
 
     @property
     def cosine(self) -> float | None:
-        """Either 0 or None, because no closed form is known for other angles."""
+        """The cosine if it is 0; otherwise None, because no closed form is known."""
         return 0.0 if super().cosine == 0 else None
 
     @cached_property
@@ -140,7 +140,7 @@ class ThirdPartyMap(FeatureMap):
 
     @classmethod
     def of(cls, transformer: Any, X: Any) -> ThirdPartyMap:
-        """Return the map of a fitted transformer; count its features on one row."""
+        """Return the map of a fitted transformer, after transforming one row."""
         return cls(Frame(), transformer.transform(X[:1]).shape[1], transformer)
 
     @property

@@ -1,7 +1,7 @@
 r"""Quadratic forms, which are the exponents of exponential features.
 
 A feature of a query x is :math:`\exp(w'Aw + w'Bx + c(x))`, where w is standard normal.
-For every A, B and c can be chosen so that the product of the features of a query and a
+For every A, there are B and c such that the product of the features of a query and a
 key has the kernel as its mean. The variance of the product depends on A and B.
 """
 
@@ -35,8 +35,8 @@ class Side(NamedTuple):
     """The exponents of the features of queries or of keys.
 
     They are affine functions of the row, plus a term per row that does not depend on
-    the frequency. The real part is given by ``magnitude``, or by the log of ``scale``
-    if it is the same for all rows, and the imaginary part by ``phase``.
+    the frequency. The imaginary part is given by ``phase``, and the real part by
+    ``magnitude``, or by the log of ``scale`` if it is the same for all rows.
     """
 
     magnitude: Affine
@@ -266,7 +266,7 @@ class DiagonalQuadratic(Quadratic):
 
 @dataclass(frozen=True, eq=False)
 class DenseQuadratic(Quadratic):
-    """Exponents with a matrix A of given eigenvectors, and B = (I - 4A)^(1/2)."""
+    """Exponents with a matrix A with given eigenvectors, and B = (I - 4A)^(1/2)."""
 
     axes: np.ndarray  # (n_features, n_features)
     rho: np.ndarray  # (n_features,), 1 / (1 - 8A)
@@ -293,7 +293,7 @@ class DenseQuadratic(Quadratic):
 class AffineQuadratic(Quadratic):
     """The form of ``DenseQuadratic`` for transformed queries x' and keys y'.
 
-    They are affine functions of x and y, with x'.y' = (x - h).(y + h).
+    These are affine functions of x and y, with x'.y' = (x - h).(y + h).
     """
 
     query_axes: np.ndarray  # (n_features, n_features)

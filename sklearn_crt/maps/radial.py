@@ -26,28 +26,28 @@ from .variance import (
     trigonometric_block_covariance,
 )
 
-# exponent whose exponential is finite, even if it is multiplied by a moderate factor
+# exponent whose exponential is finite, even after multiplication by a moderate factor
 LARGEST = 700.0
 # distance below which the relative effect of a coupling on the variance is constant
 _SMALLEST = 0.01
 # for smaller exponents, integrals over the scale of frequencies are slow and overflow
 _LEAST_ALPHA = 0.05
 # From about 2000 values on, interpolating Bessel functions is faster than evaluating
-# them: 2000 x 2000 pairs take 0.3 s, and 2.2 s with the function of SciPy.
+# them: 2000 x 2000 pairs take 0.3 s, compared with 2.2 s for SciPy's function.
 _MANY = 2048
 _FIRST, _LAST = 1e-3, 1e3  # range of distances of the interpolant
 _LARGE_ORDER = 25  # from this nu on, the expansion for large nu is exact to rounding
 
 
-GaussianOrSoftmax: TypeAlias = Literal["gaussian", "softmax"]  # type of ``kernel``
+GaussianOrSoftmax: TypeAlias = Literal["gaussian", "softmax"]  # values of ``kernel``
 
 
 @dataclass(frozen=True)
 class GaussianKernel:
     r"""The Gaussian kernel :math:`K = e^{-|x-y|^2/2}`, or the softmax kernel.
 
-    Since :math:`e^{x \cdot y} = K e^{|x|^2/2} e^{|y|^2/2}`, features of the softmax
-    kernel are those of the Gaussian kernel times a factor for each row.
+    Since :math:`e^{x \cdot y} = K e^{|x|^2/2} e^{|y|^2/2}`, multiplying the features of
+    the Gaussian kernel by a factor for each row gives features of the softmax kernel.
     """
 
     softmax: bool = False
@@ -76,7 +76,7 @@ class GaussianKernel:
     def variance(
         self, share: np.ndarray, log_unit: np.ndarray, X: Inputs, Y: Inputs
     ) -> np.ndarray:
-        """Convert the Gaussian variance share * exp(log_unit) to this kernel."""
+        """Convert the Gaussian variance share * exp(log_unit) to this kernel's."""
         # share, log_unit (n_X, n_Y), overwritten -> (n_X, n_Y)
         np.maximum(share, 0, out=share)
         if self.softmax:
@@ -94,8 +94,8 @@ class RadialKernel(ABC):
     """A kernel that is a function of the distance r between two rows.
 
     To use your own kernel, derive a dataclass from this class and implement
-    ``log_profile``. The fields of the dataclass are the parameters of the kernel, and a
-    grid search can vary them.
+    ``log_profile``. The fields of the dataclass are the parameters of the kernel, which
+    can be tuned by grid search.
     """
 
     _parameter_constraints: dict[str, list[Any]] = {}
@@ -106,7 +106,7 @@ class RadialKernel(ABC):
         Parameters
         ----------
         deep : bool, default=True
-            Ignored; present for compatibility with scikit-learn.
+            Not used, present here for API consistency by convention.
 
         Returns
         -------
@@ -153,7 +153,7 @@ class RadialKernel(ABC):
 
     @abstractmethod
     def log_profile(self, r: np.ndarray) -> np.ndarray:
-        """Return the log of the kernel.
+        """Return the logarithm of the kernel.
 
         Parameters
         ----------
@@ -163,12 +163,12 @@ class RadialKernel(ABC):
         Returns
         -------
         log_kernel : ndarray
-            Log of the kernel at each distance. It must be 0 at r = 0, and decrease
-            with r.
+            Logarithm of the kernel at each distance. It must be 0 at r = 0, and
+            decrease as r increases.
         """
 
     def pair_variance(self, r: np.ndarray) -> np.ndarray:
-        """Return the variance of the estimate from the two features of one frequency.
+        """Return the variance of the kernel estimate from a single frequency.
 
         Parameters
         ----------
@@ -202,7 +202,7 @@ class RadialKernel(ABC):
     def block_covariance(
         self, r: np.ndarray, n_features: int, cosine: float
     ) -> np.ndarray:
-        """Return the covariance of the estimates from two frequencies in one block.
+        """Return the covariance of kernel estimates from two frequencies in a block.
 
         Parameters
         ----------
@@ -216,13 +216,13 @@ class RadialKernel(ABC):
         Returns
         -------
         covariance : ndarray
-            Mean of the product of the two estimates minus the squared kernel; negative
-            if the coupling reduces the variance.
+            Mean of the product of the two estimates, minus the squared kernel value. It
+            is negative if the coupling reduces the variance.
         """
         raise NotImplementedError(f"{self!r} states no covariance of blocks.")
 
     def distances(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        """Return the distances on which the kernel depends (a hook).
+        """Return the distances on which the kernel depends (a hook for subclasses).
 
         Parameters
         ----------
@@ -346,7 +346,7 @@ class Matern(_ScaleMixture):
 
     Examples
     --------
-    A grid search can vary the smoothness:
+    The smoothness can be tuned by grid search:
 
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.model_selection import GridSearchCV
@@ -397,7 +397,7 @@ class Laplacian(Matern):
     ----------
     norm : {"l2", "l1"}, default="l2"
         Norm that defines the distance: ``"l2"`` is the Euclidean norm, as in [1]_, and
-        ``"l1"`` is the one of :func:`sklearn.metrics.pairwise.laplacian_kernel`.
+        ``"l1"`` is the norm used by :func:`sklearn.metrics.pairwise.laplacian_kernel`.
 
     See Also
     --------
@@ -520,7 +520,7 @@ def log_matern(r: Array, nu: float) -> Array:
 
 
 def _log_matern_polynomial(t: Array, nu: float) -> Array:
-    """Return the log kernel for nu = 3/2, 5/2, ..., by the recurrence of K.
+    """Return the log kernel for nu = 3/2, 5/2, ..., from the recurrence for K_nu(t).
 
     The result is log(1 + b) - t, where b is a polynomial in t whose coefficients are
     positive.
@@ -570,8 +570,8 @@ def _log_matern_large(r: np.ndarray, nu: float) -> np.ndarray:
 
     With z = r sqrt(2 / nu), s = sqrt(1 + z^2) - 1 and p = 1 / (1 + s), the log is
     nu (log(1 + s/2) - s) - log(1 + s) / 2 + log sum(p) - log sum(1), where sum(p) is
-    the series of the expansion. For nu to infinity it tends to -r^2 / 2, the log of the
-    Gaussian kernel.
+    the series of the expansion. As nu tends to infinity, the log kernel tends to
+    -r^2 / 2, the log of the Gaussian kernel.
     """
     z2 = 2 * np.square(np.minimum(r, 1e100)) / nu
     s = z2 / (1 + np.sqrt(1 + z2))

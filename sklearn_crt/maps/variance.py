@@ -1,4 +1,4 @@
-r"""Closed forms for covariances of frequencies in one block, and for moments.
+r"""Closed forms for the covariances of frequencies in one block, and for moments.
 
 Let q = |x + y|^2 (s = +1) or |x - y|^2 (s = -1), and N = |x|^2 + |y|^2. Each frequency
 contributes a product of a feature of x and a feature of y. For two frequencies with
@@ -36,7 +36,7 @@ from ..frequencies import stable_nodes
 # pairs take 0.2 s, and more than a minute if the series is summed for each pair.
 _MANY = 256
 _DEGREE = 11  # degree of the polynomials of an interpolant
-_PER_OCTAVE = 8  # number of pieces over which 1 + q doubles
+_PER_OCTAVE = 8  # number of intervals per doubling of 1 + q
 _BATCH = 2**13  # number of values per batch, few enough for the cache (3 times faster)
 # limit on log(r_k m_k), which is positive only for angles below 90 degrees
 _LARGEST = 20
@@ -50,7 +50,7 @@ Factor = tuple[np.ndarray, np.ndarray]
 
 # --------------------------------------------------------------------- interpolants
 def tabulate(function: Function, edges: np.ndarray) -> PPoly:
-    """Interpolate a smooth function by a polynomial per piece, at Chebyshev nodes."""
+    """Interpolate a smooth function by one polynomial per piece, at Chebyshev nodes."""
     # edges (n_pieces + 1,), function of (n_pieces, n_nodes) -> (n_pieces, n_nodes)
     nodes = 0.5 + 0.5 * chebyshev.chebpts1(_DEGREE + 1)
     widths = np.diff(edges)
@@ -65,8 +65,8 @@ def _evaluate(
     """Evaluate a series at an array q, by interpolation if that is faster.
 
     The series divided by (q / (1 + q))^power is interpolated, so that small values of
-    the series are accurate. The piece of each value follows from the leading bits of
-    1 + q, which is faster than a search among the edges.
+    the series are accurate. The interval that contains each value is read off the
+    leading bits of 1 + q, which is faster than a binary search over the breakpoints.
     """
     if q.size <= _MANY:
         return series(q, n_features, cosine)
@@ -135,7 +135,7 @@ def _new_log_factors(n_terms: int, n_features: int, cosine: float) -> np.ndarray
         special.logsumexp(np.outer(k, log_base) + log_weights, axis=1)
         for k in np.array_split(np.arange(n_terms), 1 + n_terms // 1000)
     ]
-    # computed by expm1 and log1p, because rounding would dominate a small log m_k
+    # expm1 and log1p are used, because rounding errors would dominate a small log m_k
     few = np.arange(min(n_terms, 1 + int(0.5 / abs(cosine)), 1000))
     excess = np.expm1(np.outer(few, log_base)) @ np.exp(log_weights)
     log_means = np.concatenate([np.log1p(excess), np.concatenate(parts)[few.size :]])
@@ -162,14 +162,14 @@ def positive_block_covariance(
     q, reach = np.asarray(q, dtype=np.float64), 500 + 8 * n_features
     factors = _log_factors(reach, n_features, cosine)
     if factors[reach // 2 :].max() < -46:
-        q = np.minimum(q, reach)  # for larger k, r_k m_k is below 1e-20
+        q = np.minimum(q, reach)  # for the k of larger q, r_k m_k is below 1e-20
     if factors.max() > _LARGEST:
         return _positive_series(q, n_features, cosine)
     return _evaluate(_positive_series, q, 1 if cosine else 2, n_features, cosine)
 
 
 def _positive_series(q: np.ndarray, n_features: int, cosine: float) -> np.ndarray:
-    """Return ``positive_block_covariance``, summed over the relevant k for each q."""
+    """Return ``positive_block_covariance`` as a sum over the relevant k for each q."""
     windows = np.ceil(12 * np.sqrt(q) + 80)
     n_terms = int((q + windows).max(initial=0)) + 1
     factors = _log_factors(n_terms, n_features, cosine)
@@ -270,7 +270,7 @@ def stable_factors(alpha: float, n_features: int) -> tuple[Factor, Factor]:
 
 
 def _beta_nodes(a: float) -> Factor:
-    """Return the nodes (ascending, symmetric) and the weights for Beta(a, a)."""
+    """Return quadrature nodes (ascending, symmetric) and weights for Beta(a, a)."""
     step = _STEP * min(1.0, math.sqrt(2 / a))
     reach = min(2 * math.acosh(math.exp(min(20 / a, 20))), 36)
     x = step * np.arange(-math.ceil(reach / step), math.ceil(reach / step) + 1)
@@ -279,7 +279,7 @@ def _beta_nodes(a: float) -> Factor:
 
 
 def _with_sum_1(weights: np.ndarray, shape: float) -> np.ndarray:
-    """Normalise the weights to sum 1 if the nodes cover the whole distribution."""
+    """Normalise the weights to a sum of 1 if the nodes cover the whole distribution."""
     return weights / weights.sum() if shape > 2 else weights
 
 
@@ -334,10 +334,10 @@ def mixture_block_covariance(
 # and delta' in [0, pi/2] is the angle between two lines, the projections of the two
 # directions onto the plane of x and y. For d > 2 the density of delta' is proportional
 # to 2F1(1, 1; (d + 1)/2; sin(delta)^2). This is the integral over u and v of
-# (1 - u - v + u v sin(delta)^2)^((d - 5)/2), the joint density with the squared norms u
-# and v of the projections.
+# (1 - u - v + u v sin(delta)^2)^((d - 5)/2), the joint density of delta' and the
+# squared norms u and v of the projections.
 def angles(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """Return the angles between all pairs of rows; pi / 2 if one of them is zero."""
+    """Return the angles between all pairs of rows; pi / 2 if one of the two is zero."""
     # X, Y (n_X, n_features) -> (n_X, n_Y)
     lengths = [np.linalg.norm(Z, axis=1) for Z in (X, Y)]
     units = [
@@ -420,9 +420,9 @@ def second_moment(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return u + v, u, v and theta as defined above, where v >= 0.
 
-    All terms are computed without cancellation for rho -> 1, rho -> 0 and q -> 0. The
-    sum u + v is returned as well, because adding u and v would cancel if u is far below
-    zero, which is possible for s = -1.
+    All terms are computed without cancellation as rho tends to 1 or 0, and as q tends
+    to 0. The sum u + v is returned as well, because digits would cancel in the sum of u
+    and v if u is far below zero, which is possible for s = -1.
     """
     sin_phi, rest = np.sin(phi), 2 * np.sin(phi / 2) ** 2
     c = 1 - rest

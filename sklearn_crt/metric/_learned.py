@@ -130,7 +130,7 @@ class MetricValue(FittedValue):
 
 
 class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle):
-    r"""Learn a map of the columns after which neighbouring rows have similar targets.
+    r"""Learn a transformation after which nearby rows have similar targets.
 
     This supervised transformer rescales and rotates the columns, so that Euclidean
     distance reflects how the target varies. Use it as the first step of a pipeline that
@@ -142,9 +142,9 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     Parameters
     ----------
     n_components : int, default=None
-        Number of columns to return, which are the directions of largest variance under
-        the metric; at most the number of columns of X. With None, up to 24 columns are
-        returned, but no more than there are features (see ``columns``).
+        Number of columns to return, at most the number of columns of X. They correspond
+        to the directions of largest variance under the metric. With None, up to 24
+        columns are returned, but no more than there are features (see ``columns``).
     method : {"auto", "evidence", "agop", "nca"}, default="auto"
         How the metric is learned (see Notes). ``"auto"`` selects the candidate for
         which local linear regression has the lowest error on held-out rows. ``"nca"``
@@ -180,14 +180,14 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         The chosen features of single columns.
     scores_ : dict
         Score of local linear regression with each candidate metric, on rows from which
-        the metric was not learned; larger is better. For numerical targets it is R²,
-        for labels minus the sum of the error rate and a fifth of the log loss. The
-        dictionary is empty if there is only one candidate.
+        the metric was not learned; larger is better. The score is R² for numerical
+        targets, and minus the sum of the error rate and a fifth of the log loss for
+        labels. The dictionary is empty if there is only one candidate.
 
     See Also
     --------
     LocalLinearRegressor : The model that benefits most from a learned metric.
-    LocalLinearClassifier : The same for labels.
+    LocalLinearClassifier : The corresponding classifier.
     sklearn.neighbors.NeighborhoodComponentsAnalysis : NCA on all pairs of rows.
 
     Notes
@@ -209,11 +209,12 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
       whose scales s and noise :math:`\lambda` maximise the marginal likelihood, or
       evidence [1]_, on up to 800 rows. The metric is the sum of two matrices of trace
       1, which are proportional to the diagonal matrix of :math:`s_l^2` and to the mean
-      outer product of the gradients of the posterior mean. Each class is one output.
+      outer product of the gradients of the posterior mean. For labels, each class is an
+      output.
     * ``"agop"`` is the average gradient outer product [2]_ of a ridge regression on
       random Fourier features of up to 8192 rows. In the first round the frequencies are
       drawn according to the metric of ``"evidence"``, and in each later round according
-      to the metric of the round before.
+      to the metric of the previous round.
     * ``"nca"`` is neighbourhood components analysis [3]_. It minimises the log loss of
       leave-one-out kernel averages by 150 steps of Adam on minibatches of 1000 rows,
       and starts from the metric of ``"evidence"``.
@@ -327,14 +328,14 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         Returns
         -------
         self : object
-            The transformer; its metric is computed when it is first needed.
+            The transformer. Its metric is learned when it is first needed.
 
         Raises
         ------
         TypeError
             As for ``fit``.
         ValueError
-            As for ``fit``, if X or y does not match the earlier batches, or if the
+            As for ``fit``; also if X or y does not match the earlier batches, or if the
             transformer is frozen.
         """
         return self._extend_value(X, y, sample_weight)
@@ -415,7 +416,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
 
     @property
     def columns_(self) -> str:
-        """``"hats"`` if the metric uses hat functions of the columns."""
+        """``"hats"`` if the metric uses hat functions, otherwise ``"linear"``."""
         return "hats" if value_of(self).metric.features.has_hats else "linear"
 
     @property
@@ -440,7 +441,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         -------
         rows : ndarray of shape (n_samples, n_columns)
             Transformed rows as a dense array, in float32 if X is float32. Under
-            ``config_context(array_api_dispatch=True)`` its library is that of X.
+            ``config_context(array_api_dispatch=True)`` it is an array of the same
+            library as X.
 
         Raises
         ------

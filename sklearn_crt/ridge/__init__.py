@@ -1,4 +1,4 @@
-"""Ridge regression on random features, fitted from moments of the rows."""
+"""Ridge regression on random features, fitted from accumulated statistics."""
 
 from ._classifier import RandomFeatureRidgeClassifier
 from ._regressor import RandomFeatureRidge

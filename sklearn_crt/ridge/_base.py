@@ -70,7 +70,7 @@ def _is_process_kernel(kernel: Any) -> bool:
 
 
 class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
-    """Ridge regression on features; subclasses encode and decode the targets.
+    """Base class of ridge regression and classification on features.
 
     Parameters
     ----------
@@ -97,11 +97,11 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
     n_components : int or "auto", default="auto"
         Number of features. With ``"auto"``, it is the number of rows, but at least 1024
         and at most 2048. If there are more than 16,384 rows, it is 1024, because the
-        time of a fit grows with the square of the number of features. For a callable,
-        ``"auto"`` is the number of rows of the first batch, but at most 1024. If the
-        kernel is a sampler, ``"auto"`` keeps the ``n_components`` of the sampler. If it
-        is ``"linear"``, a ``FrozenEstimator`` or a transformer of another package,
-        ``n_components`` must be ``"auto"`` and has no effect.
+        time to fit the model grows with the square of the number of features. For a
+        callable, ``"auto"`` is the number of rows of the first batch, but at most 1024.
+        If the kernel is a sampler, ``"auto"`` keeps the ``n_components`` of the
+        sampler. If it is ``"linear"``, a ``FrozenEstimator`` or a transformer of
+        another package, ``n_components`` must be ``"auto"`` and has no effect.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised.
     random_state : int, RandomState instance or None, default=None
@@ -111,7 +111,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
     Attributes
     ----------
     kernel_ : sampler, transformer or "linear"
-        The fitted transformer that computes the features; ``repr`` shows its ``sigma``.
+        The fitted transformer that computes the features; its ``repr`` shows ``sigma``.
     sigma_ : float or ndarray of shape (n_features,)
         The inverse length scale that is used. It does not exist if ``kernel_`` has no
         ``sigma_``.
@@ -170,11 +170,11 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
             Non-negative weights. If their mean over the rows with positive weight is 1
             or more, a row of weight w counts as w rows, so integer weights have the
             same effect as repeated rows. If the mean is below 1, the weights are
-            divided by it. Then ``alpha_`` is proportional to the weights, but only
-            their ratios affect the selected ``sigma`` and ``n_components``, the
-            predictions and their standard deviations. A warning is raised if the mean
-            exceeds 10, because such weights are rarely meant as numbers of rows; if
-            they are not, divide them by their mean.
+            divided by it. In that case, ``alpha_`` is proportional to the weights, but
+            the selected ``sigma`` and ``n_components``, the predictions and their
+            standard deviations depend only on the ratios of the weights. A warning is
+            issued if the mean exceeds 10, because such weights are rarely meant as
+            numbers of rows; if yours are not, divide them by their mean.
 
         Returns
         -------
@@ -372,7 +372,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         return found, rows.dtype, solution
 
     def score_path(self) -> dict[str, np.ndarray]:
-        """Return the errors for all candidates of sigma and the penalty as a table.
+        """Return a table of the errors for all candidate sigmas and penalties.
 
         Returns
         -------
@@ -392,8 +392,8 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
 
             Only the best sigma is evaluated with all rows and features if there are
             more than 16 rows per feature, or if there are at least 1024 features and
-            more rows than features. The others are evaluated with a sample of 16 rows
-            per feature, and with half of the features if there are at least 1024.
+            more rows than features. The other values are evaluated with a sample of 16
+            rows per feature, and with half of the features if there are at least 1024.
         """
         columns: dict[str, list] = {}
         for row in value_of(self).table:

@@ -21,11 +21,12 @@ class RandomFeatureRidgeClassifier(
 ):
     r"""Ridge classification on random features, with calibrated probabilities.
 
-    This is a fast approximation of kernel ridge classification for many rows.
+    This is a fast approximation of kernel ridge classification for large data sets.
     Indicators of the classes are regressed on the features, and a logistic regression
     of the labels on leave-one-out predictions turns the predicted indicators into class
     probabilities. The penalty and the inverse length scale ``sigma`` of the kernel are
-    also selected by leave-one-out errors, which are computed without refitting.
+    also selected by means of leave-one-out errors, which are computed without
+    refitting.
 
     As with :class:`RandomFeatureRidge`, one pass over the rows suffices, rows can be
     passed in batches, and no training rows are needed after ``freeze``.
@@ -50,9 +51,9 @@ class RandomFeatureRidgeClassifier(
         least 5e-7 times that eigenvalue. Penalties that are too small for the variance
         of the indicators are excluded.
     class_weight : dict or "balanced", default=None
-        Class weights as a dictionary from label to weight. The weight of each row is
-        multiplied by that of its class; classes that are not listed have weight 1.
-        Unlike ``sample_weight``, class weights are not interpreted as numbers of rows.
+        Class weights as a dictionary from label to weight, by which the weights of the
+        rows are multiplied; classes that are not listed have weight 1. Unlike
+        ``sample_weight``, class weights are not interpreted as numbers of rows.
         ``"balanced"`` gives all classes the same total weight, and is not supported by
         ``partial_fit``. With class weights, probabilities refer to a population in
         which the classes have the weighted proportions.
@@ -86,13 +87,13 @@ class RandomFeatureRidgeClassifier(
     The targets are the indicators of the classes: 1 for the class of a row and 0 for
     the other classes. For two classes the only target is the difference of the two
     indicators, 1 or -1. The coefficients, the leave-one-out predictions and the limit
-    for the penalties of ``alpha="auto"`` are those of :class:`RandomFeatureRidge`; the
-    coefficients for two classes equal those of
-    :class:`~sklearn.linear_model.RidgeClassifier`, and those for more classes are half
-    of its coefficients.
+    for the penalties of ``alpha="auto"`` are computed as in
+    :class:`RandomFeatureRidge`. For two classes, the coefficients equal those of
+    :class:`~sklearn.linear_model.RidgeClassifier`; for more classes, they are half as
+    large.
 
-    Let p be the vector of the predicted indicators of a row and :math:`\pi` the vector
-    of the frequencies of the classes. The class probabilities are
+    Let the vector p contain the predicted indicators of a row, and the vector
+    :math:`\pi` the class frequencies. The class probabilities are
 
     .. math:: (1 - \varepsilon) \operatorname{softmax}\left(
        (a I + M)' (p - \pi) + b + \log \pi \right) + \varepsilon \pi, \qquad
@@ -106,11 +107,11 @@ class RandomFeatureRidgeClassifier(
     term with :math:`\varepsilon` corresponds to one additional row whose label is
     unknown, and prevents probabilities of 0 and 1.
 
-    The selected penalty and ``sigma`` have the lowest log loss of such probabilities,
-    computed with :math:`M = 0`, among all penalties whose leave-one-out error is at
-    most 10 % above the lowest one for the same ``sigma``. If there are many classes,
-    the log loss is computed on fewer rows, so that the number of rows times the number
-    of classes is about 65,536.
+    The penalty and ``sigma`` are selected by the lowest log loss of these
+    probabilities, computed with :math:`M = 0`, among all penalties whose leave-one-out
+    error is at most 10 % above the lowest error for the same ``sigma``. If there are
+    many classes, the log loss is computed on fewer rows, so that the number of rows
+    times the number of classes is about 65,536.
 
     References
     ----------
@@ -178,14 +179,14 @@ class RandomFeatureRidgeClassifier(
         probabilities : ndarray of shape (n_samples, n_classes)
             Probabilities of the classes in the order of ``classes_``, in the
             floating-point dtype of X. They sum to one in each row. With
-            ``class_weight`` they refer to a population in which the classes have the
-            weighted proportions, which are all equal with ``"balanced"``.
+            ``class_weight``, they refer to a population in which the classes have the
+            weighted proportions; with ``"balanced"``, all proportions are equal.
         """
         found, dtype = self._probabilities(X, "predict_proba")
         return to_namespace_of(found.astype(dtype, copy=False), X)
 
     def decision_function(self, X: TableLike) -> np.ndarray:
-        """Return the class scores, the largest of which is that of the predicted class.
+        """Return the class scores; the predicted class has the largest one.
 
         Parameters
         ----------

@@ -60,7 +60,7 @@ class EffectsMixin:
               interactions of more than two columns (``order_="all"``), or if
               predictions are limited to the range of the targets (``clip=True``). In
               the latter case it is zero for most rows.
-            - ``columns``: the positions of these columns, as tuples.
+            - ``columns``: the positions of the columns of each effect, as tuples.
             - ``intercept``: float, or ndarray of shape (n_outputs,).
 
             For classifiers, the intercept and the effects sum to the predicted

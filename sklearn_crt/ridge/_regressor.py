@@ -22,11 +22,11 @@ from ._base import BaseRandomFeatureRidge
 class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     r"""Ridge regression on random features that selects its penalty and ``sigma``.
 
-    This is a fast approximation of kernel ridge regression for many rows. The penalty
-    and the inverse length scale ``sigma`` of the kernel are selected by the
+    This is a fast approximation of kernel ridge regression for large data sets. The
+    penalty and the inverse length scale ``sigma`` of the kernel are selected by the
     leave-one-out error, which is computed without refitting. The same leave-one-out
     errors calibrate the prediction intervals and quantiles. By default, predictions are
-    limited to the range of the training targets, which avoids wild extrapolation.
+    limited to the range of the training targets, which prevents extreme extrapolation.
 
     The coefficients depend on the rows only through two matrices: the Gram matrix of
     the features and the products of features and targets. These are accumulated in one
@@ -53,11 +53,11 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         of the targets are excluded (see Notes).
     clip : bool, default=True
         Whether predictions, intervals and quantiles are limited to the range of the
-        training targets, and predictions that are less certain than the mean target are
-        shrunk towards it (see Notes). Set it to False if targets outside this range are
-        expected, for instance because of a trend, or if predictions must equal
-        ``features @ coef_ + intercept_``. Prediction is then faster, because no
-        standard deviations are computed.
+        training targets, and predictions with a larger standard deviation than the
+        targets are shrunk towards the mean target (see Notes). Set it to False if
+        targets outside this range are expected, for instance because of a trend, or if
+        predictions must equal ``features @ coef_ + intercept_``. Prediction is then
+        faster, because no standard deviations are computed.
 
     Attributes
     ----------
@@ -89,25 +89,25 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     -----
     Let Z be the centred features and y the centred targets of n rows, and let
     :math:`Z'Z = V \operatorname{diag}(w) V'` be the eigendecomposition of the Gram
-    matrix. The coefficients b, the leverage :math:`h_i` of row i and the error of this
-    row when it is predicted by a model that is fitted to all other rows are
+    matrix. The coefficients b, the leverage :math:`h_i` of row i, and the error
+    :math:`e_i` for this row of a model that is fitted to all other rows are [1]_
 
     .. math:: b = V (w + \alpha)^{-1} V' Z'y, \qquad
        h_i = \frac1n + z_i' V (w + \alpha)^{-1} V' z_i, \qquad
        e_i = \frac{y_i - z_i'b}{1 - h_i}
 
-    [1]_. The leave-one-out error is the mean of :math:`e_i^2` over all rows, or over a
-    random sample of 4096 rows if there are more (fewer if X has more than 256 columns:
-    about a million entries in total, but at least 256 rows). The sample depends on the
-    content of the rows, but not on their order or their division into batches. Equal
-    rows with equal targets are left out together. If the sampler has a ``penalty_``
-    matrix K, the penalty is :math:`\alpha\, b'Kb`, and V and w solve the generalised
-    eigenproblem :math:`Z'Zv = wKv`. All outputs share one sigma, which minimises the
-    sum of their errors, each divided by the variance of the output.
+    The leave-one-out error is the mean of :math:`e_i^2` over all rows, or over a random
+    sample of 4096 rows if there are more (fewer if X has more than 256 columns: about a
+    million entries in total, but at least 256 rows). The sample depends on the content
+    of the rows, but not on their order or their division into batches. Equal rows with
+    equal targets are left out together. If the sampler has a ``penalty_`` matrix K, the
+    penalty is :math:`\alpha\, b'Kb`, and V and w solve the generalised eigenproblem
+    :math:`Z'Zv = wKv`. All outputs share one sigma, which minimises the sum of their
+    errors, each divided by the variance of the output.
 
     With ``alpha="auto"`` the prior standard deviation of the function, which is defined
     by the prior variance below, is limited to 5 times the standard deviation of the
-    targets, because with smaller penalties predictions for rows far from the others
+    targets, because with smaller penalties predictions for rows far from all other rows
     become unreasonably large (``python -m benchmarks.choices ridge_tables`` compares
     errors on twelve tables).
 
@@ -129,9 +129,9 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
 
     With ``clip=True``, the difference between a prediction and the mean target is
     multiplied by :math:`\min(1, s_y / (s \sqrt v))`, where :math:`s_y` is the standard
-    deviation of the targets. This affects only predictions that are less certain than
-    the mean target, which are rare for rows similar to the training rows. The result is
-    limited to the range of the training targets.
+    deviation of the targets. This affects only predictions whose standard deviation
+    :math:`s \sqrt v` exceeds :math:`s_y`, which are rare for rows similar to the
+    training rows. The result is limited to the range of the training targets.
 
     References
     ----------
@@ -261,21 +261,22 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
 
         Notes
         -----
-        The distribution is that of the prediction plus an error. It is estimated by the
-        leave-one-out errors :math:`e_i` of the training rows, relative to the standard
-        deviations that the model assigns to them. Let :math:`v(x)` be the variance of a
-        prediction relative to the noise variance (see the Notes of the class), and
-        :math:`v_i` that of training row i when it is left out. The quantile at the
-        level p is
+        A target is modelled as the prediction plus a random error. The distribution of
+        this error is estimated from the leave-one-out errors :math:`e_i` of the
+        training rows, divided by the standard deviations that the model assigns to
+        them. Let :math:`v(x)` be the variance of a prediction relative to the noise
+        variance (see the Notes of the class), and :math:`v_i` this relative variance
+        for training row i when it is left out. The quantile at the level p is
 
         .. math:: f(x) + \sqrt{1 + v(x)}\,
            \operatorname{quantile}_{p (1 + 1/n)} \frac{e_i}{\sqrt{1 + v_i}}.
 
-        For levels below 0.5, the quantile is minus that of the negative errors at the
-        level 1 - p. The training rows are divided by :math:`v_i` into up to five groups
-        of equal size (at least 200 rows), and the quantile is taken over the n rows of
-        the group in which :math:`v(x)` lies. Hence the estimated noise may be larger
-        where there are fewer training rows.
+        For levels below 0.5, the quantile on the right is computed as minus the
+        quantile of the negated errors at the level 1 - p. The training rows are sorted
+        by :math:`v_i` and split into up to five groups of equal size (at least 200
+        rows), and the quantile is taken over the n rows of the group whose range
+        contains :math:`v(x)`. Hence the estimated noise may be larger where there are
+        fewer training rows.
         """
         levels = check_levels(quantiles)
         values = self._quantiles(X, "predict_quantiles", levels)
@@ -313,9 +314,9 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         -----
         The bounds are the quantiles of :meth:`predict_quantiles` at the levels
         :math:`(1 \mp p)/2` for the coverage p. This is the jackknife with a
-        finite-sample correction, for errors that are normalised as in split conformal
-        prediction [1]_. With fewer than :math:`2/(1 - p)` rows, the bounds follow from
-        the largest errors, and the coverage may be lower.
+        finite-sample correction, applied to errors that are normalised as in split
+        conformal prediction [1]_. With fewer than :math:`2/(1 - p)` rows, the bounds
+        are determined by the largest errors, and the coverage may be lower.
 
         References
         ----------
@@ -344,9 +345,9 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         """Return how similar rows are to the training rows, from 0 to 1.
 
         The score is the proportion of training rows whose leave-one-out predictions
-        have at least the variance of the prediction for the given row. About 1 % of new
-        rows from the same distribution have scores of at most 0.01. A score near 0
-        indicates that a prediction may be an extrapolation.
+        have at least as large a variance as the prediction for the given row. About 1 %
+        of new rows from the same distribution have scores of at most 0.01. A score near
+        0 indicates that a prediction may be an extrapolation.
 
         Parameters
         ----------
@@ -356,8 +357,8 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            Proportions of the training rows, in float64. If outputs have different
-            penalties, the lowest proportion among them is returned.
+            The scores, in float64. If outputs have different penalties, the lowest
+            score among the outputs is returned.
 
         Examples
         --------

@@ -28,21 +28,21 @@ from ._base import BaseFeatureSampler, centered, fitted
 from ._exponential import ExponentialSampler, middle
 
 _MOST_FEATURES = 4096  # a covariance matrix of this size takes 134 MB
-# multiple of the pooled covariance that is added to each covariance if X has d rows
+# multiple of the pooled covariance that is added to each covariance for n <= d rows
 _RIDGE = 0.3
-# smallest value of this multiple for many rows; the diagonal is increased by the same
-# multiple of the mean variance
+# minimum of this multiple for many rows; the same multiple of the mean variance is
+# added to the diagonal
 _LEAST = 1e-6
 
 
 class DERFSampler(ExponentialSampler):
-    r"""Gaussian or softmax kernel from dense exponential random features (DERF).
+    r"""Dense exponential random features (DERF) for the Gaussian or softmax kernel.
 
-    These are positive features like those of :class:`OPRFSampler`, but the number A is
-    replaced by a matrix with one parameter for each principal axis of the data. For n
-    rows with d columns, ``fit`` computes the covariance matrix in O(n d^2 + d^3)
-    operations. ``transform`` is as fast as that of ``OPRFSampler``. Use this sampler
-    for kernel averages and attention if the columns are correlated or differ in scale.
+    The features are positive like those of :class:`OPRFSampler`, but the parameter A is
+    a matrix, with one value for each principal axis of the data, instead of a single
+    number. ``fit`` takes O(n d^2 + d^3) operations for n rows with d columns;
+    ``transform`` is as fast as with ``OPRFSampler``. Use this sampler for kernel
+    averages and attention if the columns are correlated or differ in scale.
 
     Parameters
     ----------
@@ -50,10 +50,11 @@ class DERFSampler(ExponentialSampler):
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
-        estimate is exactly unbiased for all of them except the structured couplings.
-        ``"antithetic"`` draws pairs w and -w with orthogonal directions. With at least
-        2 d features for d columns of X, this coupling has the lowest error and needs
-        only half as many multiplications.
+        kernel estimate is exactly unbiased for every coupling except the structured
+        ones. ``"antithetic"`` draws pairs of frequencies w and -w with orthogonal
+        directions. If X has d columns and there are at least 2 d features, this
+        coupling has the lowest error and needs half as many multiplications as
+        ``"orthogonal"``.
 
     Attributes
     ----------
@@ -69,8 +70,8 @@ class DERFSampler(ExponentialSampler):
     -----
     Let x be a row that is centred and multiplied by sigma, and let :math:`V \Lambda V'`
     be the eigendecomposition of the mean of :math:`(x + y)(x + y)'` over all pairs of
-    rows. For :math:`w \sim N(0, I_d)`, the features use the closed form of OPRF in one
-    dimension for each axis l [1]_:
+    rows. The features use the optimal parameter of one-dimensional OPRF for each
+    principal axis l. With :math:`w \sim N(0, I_d)`, they are [1]_
 
     .. math:: f(x) = \frac{\det(I - 4A)^{1/4}}{\sqrt m}
        \exp\left(w'Aw + w'(I - 4A)^{1/2} x - |x|^2\right), \qquad
@@ -87,17 +88,18 @@ class DERFSampler(ExponentialSampler):
     and the variance for m antithetic pairs of independent frequencies is
     :math:`\frac{K^2}{2m} (e^{c + \sum_l \rho_l u_l^2} + e^{c - |u|^2} - 2)`.
     ``kernel_variance`` evaluates these formulas for all couplings. Its result is exact
-    for ``"iid"``. For other couplings it is an upper bound in practice, and
+    for ``"iid"``. For other couplings, the true variance is smaller in practice, and
     ``variance_is_exact_`` is False.
 
     If ``X_key`` is given (ADERF), queries and keys are centred and transformed
     separately. Let a and b be their means, and :math:`C_x` and :math:`C_y` their
-    covariances. Then the transformed rows are :math:`x' = M(x - a)` and :math:`y' =
+    covariance matrices. The transformed rows are :math:`x' = M(x - a)` and :math:`y' =
     M^{-1}(y - b)`. The matrix M makes the two covariances equal; it is the square root
     of the matrix geometric mean of :math:`C_x^{-1}` and :math:`C_y`. Before M is
-    computed, a multiple of the average of the two covariances is added to each of them,
-    because their difference is mostly noise if there are few rows. The factor is 0.3 d
-    divided by the smaller number of rows, and at most 0.3.
+    computed, the average of the two covariances, multiplied by a factor, is added to
+    each of them, because their difference is mostly noise if there are few rows. This
+    factor is :math:`\min(0.3, 0.3\, d / n)`, where n is the number of queries or the
+    number of keys, whichever is smaller.
 
     ``fit`` raises ValueError if X has more than 4096 columns. Sparse input is not
     converted to dense arrays.
@@ -168,7 +170,7 @@ def best_quadratic(
     ridge[np.diag_indices_from(ridge)] += 1e-12 + _LEAST * np.trace(pooled) / sigma.size
     query, key = (covariance + ridge for covariance in covariances)
     values, vectors = np.linalg.eigh(_geometric_mean(query, key))
-    # values can be clipped, because the estimate is unbiased for all positive values
+    # eigenvalues can be clipped, because the estimate is unbiased for all positive ones
     values = np.clip(values, _LEAST, 1 / _LEAST)
     root = (vectors * np.sqrt(values)) @ vectors.T
     inverse = (vectors / np.sqrt(values)) @ vectors.T
@@ -179,7 +181,7 @@ def best_quadratic(
 
 
 def best_rho(values: np.ndarray) -> np.ndarray:
-    """Return the optimal 1 / (1 - 8A) for mean squares of the coordinates of x + y."""
+    """Return the optimal 1 / (1 - 8A) for the mean squares of the entries of x + y."""
     # values (n_features,) -> (n_features,)
     values = np.maximum(values, 0)
     t = 2 * values + 1
@@ -197,7 +199,7 @@ def _geometric_mean(query, key):
 
 
 class AnchoredRBFSampler(BaseFeatureSampler):
-    r"""Gaussian or softmax kernel from positive features centred near training rows.
+    r"""Positive features near training rows, for the Gaussian or softmax kernel.
 
     Each feature is proportional to a function :math:`e^{-|x - z|^2}` centred at a
     random point z near a sampled training row. Use this sampler for kernel averages and
@@ -210,8 +212,8 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     n_components : int, default=100
         Number of features, one per point z.
     n_anchors : int, default=2000
-        Maximum number of sampled training rows near which points are drawn, separately
-        for queries and for keys.
+        Maximum number of training rows to sample, separately for queries and for keys.
+        The points z are drawn near the sampled rows.
     coupling : str or Coupling, default="orthogonal"
         How the offsets of the points from the sampled rows depend on each other:
         ``"iid"``, ``"orthogonal"``, ``"antithetic"`` (points on both sides of a row),
@@ -228,7 +230,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     See Also
     --------
     sklearn_crt.DERFSampler : Positive features for a small or medium sigma.
-    sklearn_crt.OPRFSampler : Uses only the means and variances of the columns.
+    sklearn_crt.OPRFSampler : Positive features that use only means and variances.
 
     Notes
     -----
@@ -240,22 +242,24 @@ class AnchoredRBFSampler(BaseFeatureSampler):
        f(x) = \left(\frac{2}{\pi}\right)^{d/4} \frac{e^{-|x - z|^2}}{\sqrt{D \pi(z)}},
        \quad z \sim \pi
 
-    OPRF is the special case in which z is normal. By the Cauchy-Schwarz inequality, the
-    mean of the second moment over pairs of rows is minimal if :math:`\pi` is the
-    distribution of a random row plus :math:`N(0, I/4)` noise. The minimum is 1, so the
-    mean variance is :math:`(1 - \overline{K^2}) / D` in every dimension and for every
-    sigma. No other positive features of this form have a smaller mean variance. Here
-    the random rows a are sampled uniformly from the training rows (if ``X_key`` is
-    given, queries and keys each have half of the total weight). Constants cancel, so
-    the features are
+    OPRF is the special case in which z has a normal distribution. By the Cauchy-Schwarz
+    inequality, the second moment of the estimate, averaged over pairs of rows, is
+    minimal if :math:`\pi` is the distribution of a random row plus :math:`N(0, I/4)`
+    noise. The minimum is 1, so the mean variance is :math:`(1 - \overline{K^2}) / D` in
+    every dimension and for every sigma. No other positive features of this form have a
+    smaller mean variance. Here the random rows a are sampled uniformly from the
+    training rows (if ``X_key`` is given, queries and keys each have half of the total
+    weight). Let :math:`p_a` be the weights of the sampled rows. After cancellation of
+    constant factors, the features are
 
     .. math:: f(x) = \frac{1}{\sqrt D} e^{-|x - z|^2}
        \Big(\sum_a p_a e^{-2|z - a|^2}\Big)^{-1/2}, \qquad z = a + w/2, \quad
        w \sim N(0, I) .
 
     We know of no paper that uses this distribution. Importance sampling for random
-    features in general is described in [1]_. ``fit`` takes O(n d + n_anchors D d)
-    operations and keeps the sampled rows, which take O(n_anchors d) memory.
+    features in general is described in [1]_. For n rows with d columns and D features,
+    ``fit`` takes O(n d + n_anchors D d) operations. It keeps the sampled rows, which
+    take O(n_anchors d) memory.
 
     The variance has no closed form. ``kernel_variance`` estimates the variance for
     independent points (for independent pairs with ``"antithetic"``) from 16384
@@ -263,8 +267,8 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     over the sampled rows, which reduces the variance by up to half in practice.
 
     Samples of rows can be merged, so ``partial_fit`` and ``merge`` give the same result
-    as a single ``fit``. If there are more than ``n_anchors`` rows, the sampled rows may
-    differ, however.
+    as a single ``fit``. However, if there are more than ``n_anchors`` rows, the sampled
+    rows may differ.
 
     References
     ----------
@@ -346,8 +350,8 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         )
 
     def _map_without_rows(self, feature_map):
-        # only kernel_variance needs the mixture, which contains training rows as its
-        # anchors
+        # remove the mixture, whose anchors are training rows; only kernel_variance
+        # needs it
         return replace(feature_map, law=None)
 
     @overload

@@ -54,7 +54,7 @@ from ..rows import (
     resolve_sigma,
 )
 
-_ERROR_ROWS = 16  # numbers of queries and keys used to estimate the error
+_ERROR_ROWS = 16  # number of queries, and of keys, used to estimate the error
 
 
 def fitted(path: str, doc: str) -> Any:
@@ -81,7 +81,7 @@ class SamplerValue(FittedValue):
     is_frozen: bool = False
 
     def read(self, batch: SamplerBatch, n_before: int = 0) -> SamplerValue:
-        """Return a value whose statistics include further rows, with the same map.
+        """Return a value with the same map whose statistics include additional rows.
 
         ``n_before`` is the number of preceding rows that are read elsewhere, for
         instance in other blocks.
@@ -94,10 +94,10 @@ class SamplerValue(FittedValue):
         return replace(self, statistics=statistics, dtype=dtype)
 
     def with_map(self, statistics: Statistics | None = None) -> SamplerValue:
-        """Return a value with the map for the given statistics, by default its own.
+        """Return a value with the map for the given (by default, its own) statistics.
 
-        If there already is a map, its frequencies are reused, provided that their
-        distribution does not depend on the statistics.
+        If the value already has a map, the frequencies of this map are reused, provided
+        that their distribution does not depend on the statistics.
         """
         if statistics is None:
             statistics = self.statistics
@@ -111,7 +111,7 @@ class SamplerValue(FittedValue):
         return replace(self, map=None).with_map(statistics)
 
     def parts(self) -> Any:
-        """Return the fitted samplers of which a composed map consists."""
+        """Return the fitted samplers whose maps are parts of a composed map."""
         return self.unfitted._fit_parts(self.statistics)
 
     def plus(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
@@ -140,9 +140,10 @@ class SamplerValue(FittedValue):
 class BaseFeatureSampler(
     ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle
 ):
-    """Features with ``E[transform(x) @ transform_key(y)] == exact_kernel(x, y)``.
+    """Base class of samplers whose features give unbiased estimates of a kernel.
 
-    A subclass defines its parameters (``__init__``, ``_parameter_constraints``) and the
+    The samplers satisfy ``E[transform(x) @ transform_key(y)] == exact_kernel(x, y)``. A
+    subclass defines its parameters (``__init__``, ``_parameter_constraints``) and the
     method ``_make_map``, which returns the :class:`~sklearn_crt.extend.FeatureMap` for
     these parameters and the statistics of the rows. This class implements everything
     else.
@@ -158,7 +159,8 @@ class BaseFeatureSampler(
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
-        estimate is exactly unbiased for all of them except the structured couplings.
+        kernel estimate is exactly unbiased for every coupling except the structured
+        ones.
     kernel : {"gaussian", "softmax"}, default="gaussian"
         The kernel to approximate. The softmax kernel is ``exp(sigma**2 * x.y)``; its
         features are those of the Gaussian kernel multiplied by ``exp(|sigma * x|**2 /
@@ -168,8 +170,8 @@ class BaseFeatureSampler(
         many threads as NumPy's linear algebra, or a single thread inside joblib
         workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the random frequencies. They are nested: with the same seed, a sampler
-        with half as many features uses the first half of the frequencies.
+        Seed of the random frequencies. The frequencies are nested: with the same seed,
+        a sampler with half as many features uses the first half of the frequencies.
     sigma_ : float or ndarray of shape (n_features,)
         Inverse length scale by which the inputs are multiplied.
     map_ : FeatureMap
@@ -217,7 +219,7 @@ class BaseFeatureSampler(
         return {}
 
     def _frame(self, statistics: Statistics, center: np.ndarray | None = None) -> Frame:
-        """Return the input scaling for the parameter sigma, with an optional centre."""
+        """Return the frame, which consists of the value of sigma and the centre."""
         return Frame(resolve_sigma(self.sigma, statistics), center)
 
     def _map_without_rows(self, feature_map: FeatureMap) -> FeatureMap:
@@ -271,11 +273,12 @@ class BaseFeatureSampler(
     ) -> Self:
         """Update the fitted sampler with another batch of rows.
 
-        The result equals that of ``fit`` on all rows together. The order of the batches
-        does not matter, except for ``sigma="median"`` with more than 1000 rows, because
-        then the rows are sampled. The feature map depends on all rows, so pass all
-        batches first, then call ``freeze()``, and only then ``transform``. A warning is
-        raised if a batch changes the features after they have been used.
+        The result is the same as if ``fit`` had been called on all rows at once. The
+        order of the batches does not matter, except for ``sigma="median"`` with more
+        than 1000 rows, because only a sample of the rows is then used. The feature map
+        depends on all rows, so pass all batches first, then call ``freeze()``, and only
+        then ``transform``. A warning is issued if a batch changes the features after
+        they have been used.
 
         Parameters
         ----------
@@ -315,7 +318,7 @@ class BaseFeatureSampler(
         return self
 
     def _differs_from_used(self, before: FeatureMap | None) -> bool:
-        """Return whether features differ from those of an earlier map that was used."""
+        """Return whether an earlier map was used and gave different features."""
         if before is None or "was_used" not in vars(before):
             return False
         probe = np.ones((1, self.n_features_in_), self._value.dtype)
@@ -324,7 +327,7 @@ class BaseFeatureSampler(
         return not np.array_equal(old, new, equal_nan=True)
 
     def _fit(self, X: Any, X_key: Any, sample_weight: Any) -> None:
-        """Fit a component of a composed map, without warnings about its own error."""
+        """Fit a part of a composed map, without warnings about the part's own error."""
         batch = self._read(X, None, X_key, sample_weight, first=True, final=True)
         self._value = self._empty_value(batch).plus(batch)
 
@@ -406,7 +409,7 @@ class BaseFeatureSampler(
     def _rows(self, X: Any, feature_map: FeatureMap) -> Any:
         """Return validated rows, after checking that their squared norms are finite."""
         if self._needs_no_checks(X, feature_map):
-            return X  # for single rows, validate_data would take most of the time
+            return X  # for a single row, validate_data would take most of the time
         refuse_lazy(self, "sklearn_crt.dask.map_rows(sampler.transform, X)", X)
         X = self._validate(X, reset=False)
         feature_map.frame.check(X)
@@ -427,14 +430,14 @@ class BaseFeatureSampler(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows. float32 is preserved; every other dtype is converted to float64.
+            Queries. The dtype float32 is preserved; any other is converted to float64.
 
         Returns
         -------
         features : ndarray of shape (n_samples, n_components)
-            The features, which do not depend on the other rows. Positive features of a
-            row far from the centre may all underflow; a warning reports the number of
-            rows whose features have become zero.
+            Features of the queries. The features of a row do not depend on the other
+            rows. If a row is far from the centre, all its positive features may
+            underflow to zero; a warning reports the number of such rows.
 
         Raises
         ------
@@ -465,7 +468,7 @@ class BaseFeatureSampler(
         check_fit_namespace(self, X, "transform_key" if key else "transform")
         feature_map = self.map_
         rows = self._rows(X, feature_map)
-        vars(feature_map)["was_used"] = True  # lets partial_fit warn of changes
+        vars(feature_map)["was_used"] = True  # needed for the warning of partial_fit
         self._warn_of_phases(rows, feature_map)
         features, n_zero, overflows = transform(
             feature_map, rows, key=key, n_jobs=self.n_jobs
@@ -518,7 +521,7 @@ class BaseFeatureSampler(
             Kernel values, with the floating-point dtype of X.
         """
         feature_map, queries, keys = self._map_and_rows(X, Y)
-        with np.errstate(over="ignore"):  # the warning below is more helpful
+        with np.errstate(over="ignore"):  # the warning below replaces NumPy's
             kernel = feature_map.kernel(*feature_map.frame.pair(queries, keys))
             kernel = kernel.astype(queries.dtype, copy=False)
         n_pairs = int(np.count_nonzero(np.isinf(kernel)))
@@ -536,8 +539,9 @@ class BaseFeatureSampler(
     ) -> np.ndarray:
         """Return the estimate of the kernel, ``transform(X) @ transform_key(Y).T``.
 
-        It is computed from the logarithms of the features, so it is finite whenever the
-        estimate itself is, even if some features overflow.
+        The estimate is computed from the logarithms of the features. It therefore
+        remains accurate if individual features overflow, and is infinite only if it is
+        itself too large for the dtype.
 
         Parameters
         ----------
@@ -564,11 +568,11 @@ class BaseFeatureSampler(
 
         If ``variance_is_exact_`` is False, the result is the variance for another
         coupling: independent frequencies if the angles between frequencies are not
-        fixed (``"simplex+"``, ``"halton"`` and ``"sobol"``), and exact blocks for a
-        structured coupling without padding. Unless sigma is small, the variance of
-        positive features is dominated by rare draws. It is still correct, but it can
-        exceed the observed squared errors by orders of magnitude and is then
-        uninformative.
+        fixed (``"simplex+"``, ``"halton"`` and ``"sobol"``), and exactly orthogonal or
+        simplex blocks for a structured coupling without padding. Unless sigma is small,
+        the variance of positive features is dominated by rare draws. The result is then
+        still correct, but it can exceed the observed squared errors by orders of
+        magnitude, which makes it uninformative.
 
         Parameters
         ----------
@@ -592,7 +596,7 @@ class BaseFeatureSampler(
     def _map_and_rows(
         self, X: TableLike, Y: TableLike | None
     ) -> tuple[Any, Rows, Rows | None]:
-        """Return the map and the validated rows, copied to the host for SciPy."""
+        """Return the map and the validated rows, in main memory as SciPy requires."""
         feature_map = value_of(self).map
         queries = to_host(self._rows(X, feature_map))
         keys = None if Y is None else to_host(self._rows(Y, feature_map))
@@ -605,8 +609,8 @@ class BaseFeatureSampler(
         Parameters
         ----------
         sigma : float, {"scale", "median"} or array-like of shape (n_features,)
-            The new value. ``"median"`` is allowed only if the old value is ``"median"``
-            too.
+            The new value. ``"median"`` is allowed only if the sampler was fitted with
+            ``sigma="median"``.
 
         Returns
         -------
@@ -664,7 +668,7 @@ centered: Any = property(
 
 
 def _unfitted_copy(sampler):
-    """Return an unfitted copy, in half the time of ``clone`` for plain parameters."""
+    """Return an unfitted copy; for plain parameters, ``clone`` takes twice as long."""
     params = sampler.get_params(deep=False)
     for name, value in params.items():
         if isinstance(value, Sized) or hasattr(value, "get_params"):

@@ -58,7 +58,7 @@ class _CenterSettings(NamedTuple):
 
     sigma: Any
     n_components: int
-    centers: str  # "array" if the user gave them
+    centers: str  # "array" if the centres are given by the user
     whiten: bool
     seed: int
 
@@ -98,7 +98,7 @@ class CentersValue(FittedValue):
         return replace(self, statistics=statistics, solved=None)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> CentersValue:
-        """Return the value with its centres; the sample of the rows is kept as well."""
+        """Return the value with its centres; the sample of rows is kept as well."""
         value = self.plus(batch)
         return replace(value, solved=value.solution)
 
@@ -107,7 +107,7 @@ class CentersValue(FittedValue):
         return replace(self, statistics=statistics, solved=None)
 
     def frozen(self, step: Step = no_step) -> CentersValue:
-        """Return a value with the centres only, to which no rows can be added."""
+        """Return a value that contains only the centres and accepts no more rows."""
         moments, solved = self.statistics.without_rows(), self.solution
         return replace(self, statistics=moments, solved=solved, is_frozen=True)
 
@@ -164,7 +164,7 @@ class CentersRBFSampler(
 
     Unlike the other samplers, this one does not give an unbiased estimate of the
     kernel: the inner product of the features equals the kernel at the centres, but it
-    is inaccurate for rows that are far from all of them. The sampler therefore has no
+    is inaccurate for rows that are far from all centres. The sampler therefore has no
     ``exact_kernel`` and no ``kernel_variance``, and should not be used for kernel
     averages.
 
@@ -181,12 +181,13 @@ class CentersRBFSampler(
     centers : {"kmeans", "rpcholesky", "random"} or array-like, default="kmeans"
         How the centres are chosen.
 
-        - ``"kmeans"``: cluster means after two iterations of k-means, which starts at
-          random rows. It is applied to a sample of at most 20 rows per centre.
+        - ``"kmeans"``: cluster means after two iterations of k-means, which is
+          initialised with random rows and applied to a sample of at most 20 rows per
+          centre.
         - ``"rpcholesky"``: the pivots of a randomly pivoted Cholesky factorisation
-          [3]_, [4]_ of the kernel matrix of at most 10 sampled rows per centre. It
-          skips rows whose kernel values are already determined by the rows chosen so
-          far.
+          [3]_, [4]_ of the kernel matrix of at most 10 sampled rows per centre. The
+          method skips rows whose kernel values are already determined by the rows
+          chosen so far.
         - ``"random"``: rows chosen at random, as in ``Nystroem``.
         - an array or a sparse matrix of shape (n_components, n_features): its rows are
           the centres.
@@ -218,7 +219,7 @@ class CentersRBFSampler(
     --------
     TrigRBFSampler : Random features that estimate the kernel without bias and do not
         depend on landmarks.
-    sklearn.kernel_approximation.Nystroem : Whitened features that span the same space.
+    sklearn.kernel_approximation.Nystroem : Whitened features at randomly chosen rows.
 
     Notes
     -----
@@ -242,21 +243,21 @@ class CentersRBFSampler(
     :math:`F L^{-T}`, where L is the Cholesky factor of :math:`K_{ZZ} = L L'`. They are
     a rotation of the features of ``Nystroem`` for the same centres. Multiplying by a
     triangular matrix takes half as many operations as multiplying by a symmetric square
-    root. Directions in which :math:`K_{ZZ}` is zero within the precision of the centres
-    are left out.
+    root. Directions in which :math:`K_{ZZ}` is zero to within the precision of the
+    centres are omitted.
 
-    Choosing landmarks by k-means was proposed in [2]_. ``"rpcholesky"`` needs memory
-    for ``10 * n_components**2`` float64 numbers.
+    Choosing landmarks by k-means was proposed in [2]_. With ``"rpcholesky"``, ``fit``
+    needs memory for ``10 * n_components**2`` float64 numbers.
 
     The sampler keeps a random sample of the rows, whose size is given above for each
     value of ``centers``. Calling ``partial_fit`` on further batches therefore gives the
-    same centres as ``fit`` on all rows in the same order, however they are divided into
-    batches. ``merge`` combines the samples of two samplers. As long as the combined
-    sample contains all rows, the result is the same as that of ``fit`` on all these
-    rows, in any order. If ``centers`` is an array, no rows are kept; the centres are
-    fixed, and the rows only determine sigma. ``freeze`` keeps only the centres. Note
-    that the centre of a cluster with a single row is that row itself, so ``freeze``
-    keeps it.
+    same centres as ``fit`` on all rows in the same order, regardless of how they are
+    divided into batches. ``merge`` combines the samples of two samplers. As long as the
+    combined sample contains all rows, the result is the same as if ``fit`` had been
+    called on all rows, in any order. If ``centers`` is an array, no rows are kept; the
+    centres are fixed, and the rows only determine sigma. ``freeze`` keeps only the
+    centres. Note that these can include training rows, because the centre of a cluster
+    with a single row is that row itself.
 
     References
     ----------
@@ -342,7 +343,7 @@ class CentersRBFSampler(
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: TableLike, y: Any = None) -> Self:
-        """Add a batch of rows; the result equals that of ``fit`` on all rows together.
+        """Add a batch of rows, as if ``fit`` had been called on all rows together.
 
         The centres are chosen when they are first needed.
 

@@ -25,26 +25,26 @@ from ..rows import Frame, Sigma, Statistics
 from ._base import BaseFeatureSampler, centered, fitted
 from ._exponential import middle
 
-_EPSILON = 1e-8  # default of the smallest coordinate for positive features
+_EPSILON = 1e-8  # default for the smallest coordinate with positive features
 _NEAR = 0.1  # assumed size of the scaled coordinates if all rows are equal
 
 
 class DiscreteSampler(BaseFeatureSampler):
-    """Monomial features; a subclass chooses the distribution of their exponents.
+    """Base class of monomial features; subclasses choose the exponent distribution.
 
     Parameters
     ----------
     n_components : int, default=100
         Number of features, one per frequency.
     positive : bool, default=False
-        Whether to make all features positive by subtracting the column minima, minus
-        ``epsilon``, instead of the means. Values below the minima of the training rows
-        are clipped to the minima, and estimates and variances refer to the clipped
-        rows.
+        Whether to make all features positive. Each column is then shifted such that its
+        minimum becomes ``epsilon``, instead of being centred at its mean. Values below
+        the minima of the training rows are clipped to the minima, and estimates and
+        variances refer to the clipped rows.
     epsilon : float, default=None
         Smallest coordinate with ``positive=True``, after multiplication by sigma; None
-        means 1e-8. With ``positive=False``, ``fit`` raises ValueError unless it is
-        None.
+        means 1e-8. With ``positive=False``, ``fit`` raises ValueError unless
+        ``epsilon`` is None.
     center : bool, default=True
         Whether to subtract the column means first, which does not change the kernel.
         With ``positive=True``, the minima are subtracted instead, and ``fit`` raises
@@ -90,7 +90,7 @@ class DiscreteSampler(BaseFeatureSampler):
 
     @property
     def _doubtful_below(self) -> float:  # type: ignore[override]
-        # with positive features, most rows are far from the centre
+        # positive features are centred at the minima, which are far from most rows
         return math.inf if self.positive else 64
 
     @abstractmethod
@@ -99,7 +99,7 @@ class DiscreteSampler(BaseFeatureSampler):
 
     @abstractmethod
     def _law_of(self, sizes: np.ndarray) -> CountLaw:
-        """Return the distribution of the exponents for coordinates of these sizes."""
+        """Return the distribution of exponents, given the sizes of the coordinates."""
 
     def _make_map(self, statistics, drawn):
         frame, epsilon = self._frame(statistics), self._least_coordinate()
@@ -121,7 +121,7 @@ class DiscreteSampler(BaseFeatureSampler):
             )
         else:
             law = self._choose_law(statistics, frame)
-        # drawn frequency by frequency, so that draws are nested
+        # drawn frequency by frequency; the first ones do not depend on n_components
         counts = law.draw((self.n_components, statistics.n_features), rng)
         return DiscreteMap(
             frame,
@@ -134,7 +134,7 @@ class DiscreteSampler(BaseFeatureSampler):
         )
 
     def _least_coordinate(self) -> float | None:
-        """Return the smallest coordinate for positive features, otherwise None."""
+        """Return the smallest coordinate, or None if features may be negative."""
         if not self.positive:
             if self.epsilon is not None:
                 raise ValueError(
@@ -153,17 +153,17 @@ class DiscreteSampler(BaseFeatureSampler):
 
 
 def _are_all_alike(statistics, shifted):
-    """Return whether all rows are equal up to rounding (or zero, if not shifted)."""
+    """Return whether rows are equal up to rounding, or all zero if not ``shifted``."""
     squares = statistics.both.mean_square.sum()
     spread = statistics.both.variance.sum() if shifted else squares
     return bool(spread <= 1e-28 * squares)
 
 
-_LAMBDA_RANGE = 1e-12, 1e15  # for these lambda, exponents are exact in float64
+_LAMBDA_RANGE = 1e-12, 1e15  # for lambda in this range, exponents are exact in float64
 
 
 class PoissonSampler(DiscreteSampler):
-    r"""Gaussian or softmax kernel from monomials with Poisson exponents (PoisRF).
+    r"""Monomials with Poisson exponents (PoisRF) for the Gaussian or softmax kernel.
 
     ``fit`` chooses ``lambda_`` from the means and variances of the columns, in O(n d)
     operations. The variant with ``positive=True`` (PoisRF+) also uses the column
@@ -191,8 +191,8 @@ class PoissonSampler(DiscreteSampler):
     .. math:: \operatorname{Var} = \frac{1}{m} \left(\exp\left(\lambda d
        + \frac{1}{\lambda} \sum_l x_l^2 y_l^2 - |x|^2 - |y|^2\right) - K^2\right)
 
-    ([1]_, theorem 3.4). The logarithm of the first term, averaged over the pairs of
-    rows, is minimal for
+    ([1]_, theorem 3.4). The logarithm of the first term of the variance, averaged over
+    all pairs of rows, is minimal for
 
     .. math:: \lambda^* = \sqrt{\frac{1}{d} \sum_l
        \overline{x_l^2}\; \overline{y_l^2}}
@@ -262,7 +262,7 @@ def optimal_p(products: ArrayLike) -> float:
 
 
 class GeometricSampler(DiscreteSampler):
-    r"""Gaussian or softmax kernel from monomials with geometric exponents (GeomRF).
+    r"""Monomials with geometric exponents (GeomRF) for Gaussian or softmax kernels.
 
     ``fit`` chooses ``p_`` from the mean absolute values of the shifted columns, in O(n
     d) operations. These means are computed from all rows with ``positive=True``
@@ -293,8 +293,8 @@ class GeometricSampler(DiscreteSampler):
        \prod_l I_0\left(\frac{2 |x_l y_l|}{\sqrt{1 - p}}\right) - K^2\right)
 
     with the modified Bessel function :math:`I_0` ([1]_, theorem 3.5). ``p_`` minimises
-    the logarithm of the first term, in which :math:`|x_l y_l|` is replaced by the
-    product :math:`\overline{|x_l|}\; \overline{|y_l|}` of means over rows ([1]_,
+    the logarithm of the first term of the variance, with :math:`|x_l y_l|` replaced by
+    the product :math:`\overline{|x_l|}\; \overline{|y_l|}` of means over rows ([1]_,
     equation 14). This objective is convex in :math:`\log(1 - p)`. The frequencies
     depend on ``p_``, so ``partial_fit`` draws new frequencies.
 

@@ -24,12 +24,12 @@ from ._base import BaseFeatureSampler, centered
 
 
 def optimal_A(q: Any, n_features: int) -> Any:
-    """Return the A that minimises the mean log second moment for a mean q of |x + y|^2.
+    """Return the A with the smallest mean log second moment, for a mean q of |x + y|^2.
 
     Here rho = 1 / (1 - 8A) is the positive root of 2 q rho^2 + (2q + d) rho = d (CRT
-    theorem 3.3). It is computed without cancellation for small or large q.
+    theorem 3.3). The formula avoids cancellation for both small and large q.
     """
-    # q is a number, a 0-d array or an array of any library
+    # q is a number, or an array (possibly 0-d) of any array library
     is_number = isinstance(q, (int, float))
     xp, d = np if is_number else namespace_of(q), n_features
     gap = 2 * q - d
@@ -39,7 +39,7 @@ def optimal_A(q: Any, n_features: int) -> Any:
 
 
 def optimal_antithetic_A(q: float, n_features: int) -> float:
-    """Return the A that minimises the mean log second moment of a pair w and -w.
+    """Return the A that minimises the mean log second moment for pairs of w and -w.
 
     The corresponding rho is the root of d (rho - 1) / (2 rho (1 + rho)) + q expit((1 +
     rho) q). It lies between the optima for single frequencies at q and at q / 2.
@@ -87,7 +87,7 @@ def make_exponential_map(
 
 
 class ExponentialSampler(BaseFeatureSampler):
-    """Exponential features, with A = 0 unless a subclass overrides ``_choose``.
+    """Base class of exponential features; A = 0 unless ``_choose`` is overridden.
 
     Parameters
     ----------

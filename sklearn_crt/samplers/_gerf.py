@@ -26,12 +26,12 @@ _BOUNDS = ((-40.0, 40.0), (0.0, math.pi / 2 - 1e-6))
 
 
 class GERFSampler(ExponentialSampler):
-    r"""Gaussian or softmax kernel from generalised exponential features (GERF).
+    r"""Generalised exponential features (GERF) for the Gaussian or softmax kernel.
 
     The features depend on a sign s and a complex parameter A. For s = +1 and a real A
     they are positive features; for s = -1 and A = 0 they are random Fourier features.
-    ``fit`` chooses the s and A that minimise the second moment of the estimate, which
-    it computes from the means and variances of the columns.
+    ``fit`` chooses s and A to minimise the second moment of the estimate, given the
+    means and variances of the columns.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class GERFSampler(ExponentialSampler):
         Factors that depend on A and s: the coefficient of the projection, the constant
         factor, and its logarithm (see Notes).
     C_ : float
-        Coefficient of the squared norm of a row, which depends on s (see Notes).
+        Coefficient of the squared norm of a row; it depends on s (see Notes).
     phase_ : float
         Phase in radians of the last column. It is used only if ``n_components`` is odd
         and each frequency has two columns.
@@ -74,13 +74,13 @@ class GERFSampler(ExponentialSampler):
        g(y) &= \tfrac{D}{\sqrt m} e^{A|w|^2 + s B w \cdot y + C|y|^2}, &
        D &= (1 - 4A)^{d/4} .
 
-    The estimate is the sum of Re(f(x) g(y)) over the frequencies. The columns of
-    ``transform`` are therefore all Re f followed by all Im f, and those of
-    ``transform_key`` all Re g followed by all -Im g. If A is real, queries and keys
-    have the same features (``symmetric_`` is True). If the number of columns is odd,
-    the last column contains :math:`\sqrt2 \operatorname{Re}(e^{ib} f)` and
-    :math:`\sqrt2 \operatorname{Re}(e^{-ib} g)`, with b uniform on [0, 2 pi), or f
-    itself if it is real.
+    The estimate is the sum of Re(f(x) g(y)) over the frequencies. Therefore
+    ``transform`` returns all values Re f, followed by all values Im f, and
+    ``transform_key`` returns all Re g, followed by all -Im g. If A is real, queries and
+    keys have the same features (``symmetric_`` is True). If the number of columns is
+    odd, the last column is :math:`\sqrt2 \operatorname{Re}(e^{ib} f)` for queries and
+    :math:`\sqrt2 \operatorname{Re}(e^{-ib} g)` for keys, with b uniform on [0, 2 pi).
+    If f is real, the last column is f itself.
 
     Let :math:`\rho = 1 / (1 - 8A)` and :math:`q = |x + s y|^2`. For a single frequency
     (m = 1), the second moment is
@@ -95,12 +95,12 @@ class GERFSampler(ExponentialSampler):
        b &= d \log \frac{1 + \rho}{2 \sqrt\rho} + s (1 + \rho) q .
 
     ``fit`` replaces q by its mean over all pairs of rows and minimises the logarithm of
-    this expression over s and log rho. Unlike A in [1]_, section 9.10, log rho needs no
-    constraint. For each s, ``fit`` runs up to 50 iterations of L-BFGS-B from each of
-    the best three points of a grid, and also minimises over real A, so the result is
-    never worse than that of OPRF or random Fourier features. In all trials known to us,
-    no complex A was better than the best real A with the same sign, so ``A_`` is real
-    in practice.
+    this expression over s and log rho. Section 9.10 of [1]_ minimises over A, which
+    requires a constraint; log rho requires none. For each s, ``fit`` runs up to 50
+    iterations of L-BFGS-B from each of the best three points of a grid, and also
+    minimises over real A, so the chosen features are never worse than OPRF or random
+    Fourier features. In all trials known to us, no complex A was better than the best
+    real A for the same s, so ``A_`` is real in practice.
 
     Orthogonal frequencies reduce the variance by the same amount for every A. If p is
     the number of ordered pairs of frequencies in the same block, the reduction is
@@ -109,12 +109,13 @@ class GERFSampler(ExponentialSampler):
        \left(e^{sq} - {}_1F_1(d; d/2; sq/2)\right) .
 
     If the number of columns is odd, the last column has a frequency of its own. The
-    second moment of this frequency is larger by half of :math:`E|fg|^2`.
+    second moment of the estimate from this frequency is larger by :math:`E|fg|^2 / 2`.
 
-    ``kernel_variance`` evaluates this formula for ``"iid"`` and ``"orthogonal"``. For
-    ``"simplex"`` and for other couplings with a fixed angle, 1F1 is replaced by another
-    function (see the user guide on couplings). The docstring of ``kernel_variance``
-    describes its result for all other couplings.
+    ``kernel_variance`` evaluates the variance formula for ``"iid"`` and
+    ``"orthogonal"``. For ``"simplex"``, and for other couplings with a fixed angle
+    between frequencies, another function replaces 1F1 (see the user guide on
+    couplings). The docstring of ``kernel_variance`` describes its result for all other
+    couplings.
 
     References
     ----------
@@ -147,7 +148,7 @@ class GERFSampler(ExponentialSampler):
 
     @property
     def A_(self) -> complex:
-        """The chosen parameter."""
+        """The chosen parameter A."""
         return complex(self.map_.A)
 
     @property
@@ -188,7 +189,7 @@ def log_variance(
 def log_second_moment(
     lam: Numbers, phi: Numbers, s: int, q: Numbers, n_features: int
 ) -> np.ndarray:
-    """Return log(E Re(fg)^2 / K^2), the objective of the search, for many points."""
+    """Return log(E Re(fg)^2 / K^2), the objective of the search, at many points."""
     size, _, v, theta = second_moment(lam, phi, s, q, n_features)
     h = -np.expm1(-2 * v) + 2 * np.exp(-2 * v) * np.cos(theta / 2) ** 2
     with np.errstate(divide="ignore"):
@@ -198,7 +199,7 @@ def log_second_moment(
 def value_and_gradient(
     point: np.ndarray, s: int, q: float, n_features: int
 ) -> tuple[float, np.ndarray]:
-    """Return the objective at one point (lam, phi), and its gradient."""
+    """Return the objective and its gradient at one point (lam, phi)."""
     lam, phi = float(point[0]), float(point[1])
     modulus, c, sin_phi = math.exp(lam), math.cos(phi), math.sin(phi)
     rho = complex(modulus * c, modulus * sin_phi)
@@ -247,11 +248,11 @@ def trigonometric_A(q: float, n_features: int) -> float:
     return t / (8 * (1 + t))
 
 
-@lru_cache  # because fits with other seeds repeat the same search
+@lru_cache  # cached because fits with other seeds repeat the same search
 def complex_candidates(
     A: float, s: int, q: float, n_features: int
 ) -> tuple[tuple[float, float], ...]:
-    """Return the optima that L-BFGS-B finds from the best three points of a grid."""
+    """Return the optima that L-BFGS-B finds, starting at the three best grid points."""
     real, _ = log_rho(complex(A))
     if abs(real) > _BOUNDS[0][1]:
         return ()
@@ -278,16 +279,16 @@ def best_member(
 ) -> tuple[int, complex]:
     """Return the s and A with the smallest variance, given the means of |x + s y|^2.
 
-    Variances are compared because they are accurate even if the second moments are
-    close to 1. A complex A is chosen only if it is better than the real optimum of the
-    same sign by more than rounding errors.
+    Variances are compared instead of second moments, because they are accurate even if
+    the second moments are close to 1. A complex A is chosen only if its variance is
+    smaller than that of the best real A with the same s by more than rounding errors.
     """
     best, member = math.inf, (-1, complex(real_optima[-1]))
     for s, A in sorted(real_optima.items()):
         value = float(log_variance(*log_rho(complex(A)), s, q[s], n_features))
         margin = 1e-8 + 1e-12 * abs(value)
-        # a real A with s = +1 allows twice as many frequencies with the same number of
-        # features
+        # for the same number of features, a real A with s = +1 allows twice as many
+        # frequencies
         saved = math.log(2) if s > 0 else 0.0
         candidates = [(value - saved, complex(A))]
         for lam, phi in complex_candidates(A, s, q[s], n_features):

@@ -40,35 +40,35 @@ class MaternSampler(HeavyTailedSampler):
 
     See Also
     --------
-    LaplacianSampler : The special case nu = 1/2, and the L1 kernel.
+    LaplacianSampler : The special case nu = 1/2, and the L1 Laplacian kernel.
     sklearn_crt.TrigRBFSampler : The Gaussian kernel, the limit for infinite nu.
     sklearn_crt.kernels.matern_kernel : The exact kernel as a function.
 
     Notes
     -----
-    Let x and y be rows that are already multiplied by sigma, and let
-    :math:`r = |x - y|_M`. The kernel and the distribution of the frequencies are
+    Let x and y be rows that are already multiplied by sigma, and let :math:`r = |x -
+    y|_M` be the distance that ``shape_matrix`` M defines. The kernel and the
+    distribution of the frequencies are
 
     .. math:: K = \frac{2^{1-\nu}}{\Gamma(\nu)} \left(\sqrt{2\nu} r\right)^\nu
        K_\nu\left(\sqrt{2\nu} r\right), \qquad
        w = \sqrt{2\nu}\, \frac{M^{1/2} u}{\chi_{2\nu}}, \quad u \sim N(0, I_d).
 
     For M = I, the norm of a frequency is :math:`\sqrt{2\nu B}`, where B has a beta
-    prime distribution with parameters d/2 and nu ([1]_, theorems 11 and 12; the former
+    prime distribution with parameters d/2 and nu ([1]_, theorems 11 and 12; theorem 11
     lacks the factor :math:`\sqrt{2\nu}`). The probability that the norm exceeds R
-    decreases as :math:`R^{-2\nu}`. With m frequencies, the features are
-    :math:`(\cos w \cdot x, \sin w \cdot x) / \sqrt m`, and the variance of the kernel
-    estimate is
+    decreases as :math:`R^{-2\nu}`. With m frequencies, the features are :math:`(\cos w
+    \cdot x, \sin w \cdot x) / \sqrt m`, and the variance of the kernel estimate is
 
     .. math:: \operatorname{Var} = \frac{1 + \kappa(2r) - 2 \kappa(r)^2}{2m}
        - \frac{p}{m^2} g(r)
 
     where :math:`\kappa(r)` is the kernel at distance r, p is the number of ordered
     pairs of frequencies in the same block, and g(r) is the variance reduction of an
-    orthogonal pair. This function is the variance reduction for the Gaussian kernel,
+    orthogonal pair. To compute g, the variance reduction for the Gaussian kernel is
     averaged over a distribution of scales by quadrature, with an error of about 1e-6.
     For couplings other than ``"iid"`` and ``"orthogonal"``, and for stratified norms,
-    ``kernel_variance`` is the variance for independent frequencies (p = 0).
+    ``kernel_variance`` returns the variance for independent frequencies (p = 0).
 
     For float32 rows, inner products w.x beyond 2^20 are computed in float64.
 
@@ -138,8 +138,8 @@ class LaplacianSampler(MaternSampler):
     Parameters
     ----------
     norm : {"l2", "l1"}, default="l2"
-        Norm of the difference between two rows. With ``"l1"`` this is scikit-learn's
-        Laplacian kernel, which is not isotropic.
+        Norm of the difference between two rows. With ``"l1"``, the kernel is
+        scikit-learn's Laplacian kernel, which is not isotropic.
     coupling : str or Coupling, default="auto"
         How the frequencies depend on each other. For the L2 norm, ``"auto"`` is
         ``"orthogonal"``, and all couplings of :class:`MaternSampler` are allowed. For
@@ -157,18 +157,19 @@ class LaplacianSampler(MaternSampler):
 
     Notes
     -----
-    Let x and y be rows that are already multiplied by sigma, and let
-    :math:`r = |x - y|_M`. With the L2 norm, the kernel and the frequencies are
+    Let x and y be rows that are already multiplied by sigma, and let :math:`r = |x -
+    y|_M` be the distance that ``shape_matrix`` M defines. With the L2 norm, the kernel
+    and the frequencies are
 
     .. math:: K = e^{-r}, \qquad w = \frac{M^{1/2} u}{|n|}, \quad u \sim N(0, I_d),
        \quad n \sim N(0, 1)
 
-    with one n per frequency ([1]_, theorem 11; its table 1 suggests one n per column of
-    the data, which would give the L1 kernel). For M = I, the norm of a frequency is
-    :math:`\sqrt B`, where B has a beta prime distribution with parameters d/2 and 1/2.
-    The probability that the norm exceeds R decreases as 1/R. The features, their
-    variance and the computation in float32 are the same as for :class:`MaternSampler`,
-    with this kernel as :math:`\kappa`.
+    with one n per frequency ([1]_, theorem 11). Table 1 in [1]_ suggests one n per
+    column of the data instead, which would give the L1 kernel. For M = I, the norm of a
+    frequency is :math:`\sqrt B`, where B has a beta prime distribution with parameters
+    d/2 and 1/2. The probability that the norm exceeds R decreases as 1/R. The features,
+    their variance and the computation in float32 are the same as for
+    :class:`MaternSampler`, with this kernel as :math:`\kappa`.
 
     With ``norm="l1"``, ``fit`` raises ValueError if ``shape_matrix`` is given or if the
     coupling is not ``"auto"`` or ``"iid"``.
@@ -283,18 +284,19 @@ class ExponentialPowerSampler(HeavyTailedSampler):
     Notes
     -----
     Let x and y be rows that are already multiplied by sigma, and let :math:`r = |x -
-    y|_M`. The kernel and the distribution of the frequencies are
+    y|_M` be the distance that ``shape_matrix`` M defines. The kernel and the
+    distribution of the frequencies are
 
     .. math:: K = e^{-r^\alpha}, \qquad w = \sqrt S M^{1/2} u, \quad u \sim N(0, I_d),
        \quad \operatorname{E} e^{-gS} = e^{-(2g)^{\alpha/2}}
 
     so for M = I the norm of a frequency is :math:`\chi_d \sqrt S`. The variable S is
-    sampled by Kanter's form of the method of Chambers, Mallows and Stuck ([1]_,
-    theorems 11 and 12; the latter lacks :math:`\chi_d` and the square root). The
+    sampled by the method of Chambers, Mallows and Stuck in Kanter's form [2]_. See
+    theorems 11 and 12 of [1]_; theorem 12 lacks :math:`\chi_d` and the square root. The
     probability that the norm exceeds R decreases as :math:`R^{-\alpha}`. The features,
     their variance and the computation in float32 are the same as for
     :class:`MaternSampler`, with this kernel as :math:`\kappa`. For alpha below 0.05,
-    ``kernel_variance`` is the variance for independent frequencies.
+    ``kernel_variance`` returns the variance for independent frequencies.
 
     References
     ----------

@@ -16,7 +16,7 @@ from ._exponential import (
 
 
 class PositiveRBFSampler(ExponentialSampler):
-    r"""Gaussian or softmax kernel from positive exponential features (PosRF, FAVOR+).
+    r"""Positive random features (PosRF, FAVOR+) for the Gaussian or softmax kernel.
 
     ``fit`` computes the column means and, for ``sigma="scale"`` or ``"median"``, the
     scale of the columns.
@@ -27,10 +27,11 @@ class PositiveRBFSampler(ExponentialSampler):
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
-        estimate is exactly unbiased for all of them except the structured couplings.
-        ``"antithetic"`` draws pairs w and -w with orthogonal directions. With at least
-        2 d features for d columns of X, this coupling has the lowest error and needs
-        only half as many multiplications.
+        kernel estimate is exactly unbiased for every coupling except the structured
+        ones. ``"antithetic"`` draws pairs of frequencies w and -w with orthogonal
+        directions. If X has d columns and there are at least 2 d features, this
+        coupling has the lowest error and needs half as many multiplications as
+        ``"orthogonal"``.
 
     See Also
     --------
@@ -49,10 +50,11 @@ class PositiveRBFSampler(ExponentialSampler):
     where :math:`q = |x + y|^2` and p is the number of ordered pairs of frequencies in
     the same orthogonal block ([3]_, theorem 3.2).
 
-    ``kernel_variance`` evaluates this formula for ``"iid"`` and ``"orthogonal"``. For
-    ``"simplex"`` and for other couplings with a fixed angle, 1F1 is replaced by another
-    function (see the user guide on couplings). The docstring of ``kernel_variance``
-    describes its result for all other couplings.
+    ``kernel_variance`` evaluates the variance formula for ``"iid"`` and
+    ``"orthogonal"``. For ``"simplex"``, and for other couplings with a fixed angle
+    between frequencies, another function replaces 1F1 (see the user guide on
+    couplings). The docstring of ``kernel_variance`` describes its result for all other
+    couplings.
 
     References
     ----------
@@ -77,12 +79,12 @@ class PositiveRBFSampler(ExponentialSampler):
 
 
 class SimplexRBFSampler(PositiveRBFSampler):
-    r"""Gaussian or softmax kernel from positive features in simplex blocks (SimRF).
+    r"""Simplex random features (SimRF) for the Gaussian or softmax kernel.
 
-    This is :class:`PositiveRBFSampler` with ``coupling="simplex"`` as the default. The
-    angles between the frequencies of a block are as large as possible for all pairs at
-    once, which minimises the variance. ``fit`` computes the column means and, for
-    ``sigma="scale"`` or ``"median"``, the scale of the columns.
+    This is :class:`PositiveRBFSampler` with ``coupling="simplex"`` as the default. In
+    each block, all pairs of frequencies form the same angle. This is the largest angle
+    that all pairs can form at once, and it minimises the variance. ``fit`` computes the
+    column means and, for ``sigma="scale"`` or ``"median"``, the scale of the columns.
 
     Parameters
     ----------
@@ -103,7 +105,7 @@ class SimplexRBFSampler(PositiveRBFSampler):
     See Also
     --------
     PositiveRBFSampler : The same features with orthogonal frequencies by default.
-    sklearn_crt.OPRFSampler : Reduces the variance; allows ``coupling="simplex"``.
+    sklearn_crt.OPRFSampler : Features with lower variance for the same couplings.
 
     Notes
     -----
@@ -115,22 +117,24 @@ class SimplexRBFSampler(PositiveRBFSampler):
        - \frac{p}{m^2} e^{-2|x|^2 - 2|y|^2} \left(e^{q} - F_c(q)\right)
 
     where :math:`q = |x + y|^2`, p is the number of ordered pairs of frequencies in the
-    same block of d frequencies, :math:`c = -1/(d - 1)` is the cosine of the angle of
-    each pair, and
+    same block of d frequencies, :math:`c = -1/(d - 1)` is the cosine of the angle
+    between the frequencies of a pair, and
 
     .. math:: F_c(q) = \sum_k \frac{q^k}{k!} \prod_{j<k} \frac{d + j}{d + 2j}
        \; E (1 + c \sin\psi)^k, \qquad \psi \in (0, \pi), \;
        \text{density} \propto \sin^{d-1} \psi
 
-    ([1]_, theorems 3.2 and 4.3, equation 21). No coupling whose directions do not
-    depend on the norms has a smaller variance ([1]_, theorem 3.4). For :math:`q \to 0`
-    the variance of a block approaches :math:`q/d`, multiplied by :math:`1 -
-    2\,\Gamma((d+1)/2)^2 / (d\,\Gamma(d/2)^2)`, which is 0.00778 for d = 64. This factor
-    is 1 for orthogonal and for independent frequencies.
+    ([1]_, theorems 3.2 and 4.3, equation 21). Among all couplings whose directions do
+    not depend on the norms, simplex blocks have the smallest variance ([1]_, theorem
+    3.4). As :math:`q \to 0`, the relative variance :math:`\operatorname{Var} / K^2` of
+    the estimate from one block is asymptotically equal to :math:`a\, q/d`. For simplex
+    frequencies, :math:`a = 1 - 2\,\Gamma((d+1)/2)^2 / (d\,\Gamma(d/2)^2)`, which is
+    0.00778 for d = 64; for orthogonal and for independent frequencies, a = 1.
 
-    ``kernel_variance`` evaluates this formula, including for ``"structured-simplex"``
-    if no padding is needed (d is a power of two and at least 16). In other dimensions,
-    and for ``"simplex+"``, it returns the variance for independent frequencies (p = 0).
+    ``kernel_variance`` evaluates this formula for ``"simplex"``, and also for
+    ``"structured-simplex"`` if no padding is needed (d is a power of two and at least
+    16). If padding is needed, and for ``"simplex+"``, it returns the variance for
+    independent frequencies (p = 0).
 
     References
     ----------
@@ -171,10 +175,11 @@ class SimplexRBFSampler(PositiveRBFSampler):
 
 
 class OPRFSampler(ExponentialSampler):
-    r"""Gaussian or softmax kernel from optimal positive random features (OPRF).
+    r"""Optimal positive random features (OPRF) for the Gaussian or softmax kernel.
 
     ``fit`` chooses the parameter A that minimises the variance of the kernel estimate.
-    It uses the means and variances of the columns, in O(n d) operations.
+    A depends only on the means and variances of the columns, which ``fit`` computes in
+    O(n d) operations for n rows with d columns.
 
     Parameters
     ----------
@@ -182,15 +187,16 @@ class OPRFSampler(ExponentialSampler):
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
-        estimate is exactly unbiased for all of them except the structured couplings.
-        ``"antithetic"`` draws pairs w and -w with orthogonal directions. With at least
-        2 d features for d columns of X, this coupling has the lowest error and needs
-        only half as many multiplications.
+        kernel estimate is exactly unbiased for every coupling except the structured
+        ones. ``"antithetic"`` draws pairs of frequencies w and -w with orthogonal
+        directions. If X has d columns and there are at least 2 d features, this
+        coupling has the lowest error and needs half as many multiplications as
+        ``"orthogonal"``.
 
     Attributes
     ----------
     A_ : float
-        The chosen parameter A, which is at most 0.
+        The chosen parameter A, which is never positive.
 
     See Also
     --------
@@ -210,8 +216,8 @@ class OPRFSampler(ExponentialSampler):
     .. math:: A = \frac{1 - 1/\rho}{8}, \qquad
        \rho = \frac{2d}{2 \bar q + d + \sqrt{(2 \bar q + d)^2 + 8 d \bar q}} .
 
-    This A minimises the logarithm of the second moment, averaged over all pairs ([1]_,
-    theorem 3.3 and equation 8). The variance is
+    This A minimises the logarithm of the second moment of the estimate, averaged over
+    all pairs of rows ([1]_, theorem 3.3 and equation 8). The variance is
 
     .. math:: \frac{K^2}{m} \left( \left(\frac{1 + \rho}{2 \sqrt\rho}\right)^d
        e^{\rho q} - 1 \right) - \frac{p}{m^2} e^{-2|x|^2 - 2|y|^2}
@@ -220,24 +226,24 @@ class OPRFSampler(ExponentialSampler):
     where :math:`q = |x + y|^2` and p is the number of ordered pairs of frequencies in
     the same orthogonal block; the second term does not depend on A ([2]_, theorem 3.2).
 
-    With ``coupling="antithetic"``, A minimises the mean log second moment of a pair w
-    and -w, and :math:`\rho` solves
+    With ``coupling="antithetic"``, A minimises the mean log second moment of the
+    estimate from a pair w and -w, and :math:`\rho` solves
 
     .. math:: \frac{d (\rho - 1)}{2 \rho (1 + \rho)}
        = - \frac{\bar q}{1 + e^{-(1 + \rho) \bar q}} .
 
-    For m pairs and the constant :math:`c = d \log\frac{1 + \rho}{2 \sqrt\rho}` the
-    first term of the variance is then :math:`\frac{K^2}{2m} (e^{c + \rho q} + e^{c -
-    q} - 2)`.
+    If :math:`c = d \log\frac{1 + \rho}{2 \sqrt\rho}`, the first term of the variance
+    for m pairs is then :math:`\frac{K^2}{2m} (e^{c + \rho q} + e^{c - q} - 2)`.
 
     With ``coupling="simplex+"``, each frequency has the weight :math:`|w| e^{2A|w|^2}`,
-    so the directions of the frequencies depend on A. If A is optimal for a mean of
-    :math:`|x + y|^2` above 1/2, ordinary simplex frequencies are drawn instead.
+    so the directions of the frequencies depend on A. If the mean of :math:`|x + y|^2`
+    for which A is optimal exceeds 1/2, ordinary simplex frequencies are drawn instead.
 
-    ``kernel_variance`` evaluates this formula for ``"iid"`` and ``"orthogonal"``. For
-    ``"simplex"`` and for other couplings with a fixed angle, 1F1 is replaced by another
-    function (see the user guide on couplings). The docstring of ``kernel_variance``
-    describes its result for all other couplings.
+    ``kernel_variance`` evaluates the variance formula for ``"iid"`` and
+    ``"orthogonal"``. For ``"simplex"``, and for other couplings with a fixed angle
+    between frequencies, another function replaces 1F1 (see the user guide on
+    couplings). The docstring of ``kernel_variance`` describes its result for all other
+    couplings.
 
     References
     ----------

@@ -90,9 +90,9 @@ class HeavyTailedSampler(BaseFeatureSampler):
         where ``u = sigma * (x - y)``. None means the identity matrix.
     random_phase : bool, default=False
         Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own random
-        frequency w and phase b. For the same number of features, this gives a lower
-        variance where the kernel value is small, whereas pairs of a cosine and a sine
-        have a lower variance for neighbouring rows.
+        frequency w and phase b. Compared with pairs of a cosine and a sine, and using
+        the same number of features, this gives a lower variance where the kernel value
+        is small, but a higher variance for neighbouring rows.
 
     Attributes
     ----------
@@ -179,7 +179,7 @@ class HeavyTailedSampler(BaseFeatureSampler):
 
 
 class TrigRBFSampler(BaseFeatureSampler):
-    r"""Gaussian or softmax kernel from random Fourier features.
+    r"""Random Fourier features for the Gaussian or softmax kernel.
 
     ``fit`` uses the data only to determine the number of columns and, for
     ``sigma="scale"`` or ``"median"``, their scale.
@@ -192,9 +192,9 @@ class TrigRBFSampler(BaseFeatureSampler):
         single column with a random phase.
     random_phase : bool, default=False
         Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own random
-        frequency w and phase b. For the same number of features, this gives a lower
-        variance where the kernel value is small, whereas pairs of a cosine and a sine
-        have a lower variance for neighbouring rows.
+        frequency w and phase b. Compared with pairs of a cosine and a sine, and using
+        the same number of features, this gives a lower variance where the kernel value
+        is small, but a higher variance for neighbouring rows.
 
     Attributes
     ----------
@@ -219,10 +219,11 @@ class TrigRBFSampler(BaseFeatureSampler):
     the same block and :math:`g(q) = e^{-q} - {}_1F_1(d; d/2; -q/2)` is the variance
     reduction of an orthogonal pair [2]_.
 
-    ``kernel_variance`` evaluates this formula for ``"iid"`` and ``"orthogonal"``. For
-    ``"simplex"`` and for other couplings with a fixed angle, 1F1 is replaced by another
-    function (see the user guide on couplings). The docstring of ``kernel_variance``
-    describes its result for all other couplings.
+    ``kernel_variance`` evaluates the variance formula for ``"iid"`` and
+    ``"orthogonal"``. For ``"simplex"``, and for other couplings with a fixed angle
+    between frequencies, another function replaces 1F1 (see the user guide on
+    couplings). The docstring of ``kernel_variance`` describes its result for all other
+    couplings.
 
     References
     ----------

@@ -36,17 +36,17 @@ class EffectsDisplay:
     """Plots of the largest effects of columns on the predictions of a model.
 
     Use :meth:`from_estimator` to create a display. By default, each of the largest
-    effects of the model has a panel: a curve with a band of two standard deviations for
-    a numeric column, points with error bars for a categorical column, and a heat map
-    for a pair of columns. For a single row, bars show the effects that add up to its
-    prediction.
+    effects of the model is drawn in its own panel: as a curve with a band of two
+    standard deviations on each side for a numeric column, points with error bars for a
+    categorical column, and a heat map for a pair of columns. For a single row, bars
+    show the effects that add up to its prediction.
 
     Parameters
     ----------
     panels : list
         Effects that are drawn as curves, points and heat maps.
     bars : list of tuple of str and float
-        Names and values of the effects of a single row.
+        Names and values of the effects on the prediction for a single row.
     title : str
         Title of the figure, which includes the value to which the effects are added.
 
@@ -97,10 +97,10 @@ class EffectsDisplay:
         ----------
         estimator : RandomFeatureRidge, RandomFeatureRidgeClassifier or KernelRegressor
             A fitted model; the kernel of a ridge model must be an ``AnovaSampler``.
-            Bands are drawn for ``RandomFeatureRidge`` only.
+            Bands and error bars are drawn for ``RandomFeatureRidge`` only.
         X : {data frame, array-like} of shape (n_samples, n_features)
             Rows. Effects are ordered by their standard deviation over these rows, and
-            drawn over the range of their columns in these rows.
+            are drawn over the range of values that the columns have in these rows.
         n_effects : int, default=6
             Number of effects to draw, starting with the largest.
         row : int, default=None
@@ -115,7 +115,7 @@ class EffectsDisplay:
         Returns
         -------
         display : EffectsDisplay
-            The display, which has been plotted.
+            The plotted display.
         """
         effects = estimator.effects(X)
         values = effects.values.reshape(*effects.values.shape[:2], -1)[..., output]

@@ -48,7 +48,7 @@ class BaseKernelModel(LifeCycle):
     ----------
     n_folds : int, default=4
         Number of cross-validation folds; predictions for the held-out folds determine
-        the weights of the parts.
+        the weights of the three models.
     n_jobs : int, default=None
         Number of processes for the folds; -1 uses all processors, None means one.
     random_state : int, RandomState instance or None, default=None
@@ -58,13 +58,14 @@ class BaseKernelModel(LifeCycle):
     Attributes
     ----------
     weights_ : dict of str and float
-        The weight of each part: ``"additive"``, ``"ANOVA"`` and ``"local linear"``. A
-        part of weight 0 is not used. With fewer than 40 rows, only ``"ANOVA"`` is used.
+        The weight of each model: ``"additive"``, ``"ANOVA"`` and ``"local linear"``. A
+        model with weight 0 is not used. With fewer than 40 rows, only ``"ANOVA"`` is
+        used.
     losses_ : dict of str and float
-        The mean loss of each part on rows that it was not fitted to: squared error for
-        numbers, log loss for labels.
+        The mean loss of each model on rows to which it was not fitted: squared error
+        for numbers, log loss for labels.
     feature_importances_ : ndarray of shape (n_features,)
-        Importance of each column of X in the ANOVA part; the importances sum to 1.
+        Importance of each column of X in the ANOVA model; the importances sum to 1.
     """
 
     _parameter_constraints: dict = {
@@ -90,7 +91,7 @@ class BaseKernelModel(LifeCycle):
     def fit(
         self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Fit the parts and their weights.
+        """Fit the three models and determine their weights.
 
         Parameters
         ----------
@@ -147,10 +148,10 @@ class BaseKernelModel(LifeCycle):
     def score_samples(self, X: TableLike) -> np.ndarray:
         """Return how similar rows are to the training rows, from 0 to 1.
 
-        The score is the proportion of training rows whose similarity to the other
-        training rows is at most that of the given row. Hence about 1 % of new rows from
-        the same distribution have scores of at most 0.01. A score near 0 indicates that
-        a prediction may be an extrapolation.
+        The score is the proportion of training rows that are no more similar to the
+        other training rows than the given row is. Hence about 1 % of new rows from the
+        same distribution have scores of at most 0.01. A score near 0 indicates that a
+        prediction may be an extrapolation.
 
         Parameters
         ----------
@@ -162,9 +163,9 @@ class BaseKernelModel(LifeCycle):
         scores : ndarray of shape (n_samples,)
             Proportions of the training rows, computed as in
             :meth:`NadarayaWatsonRegressor.score_samples` from standardised numbers and
-            one-hot encoded categories. In the kernel weights, columns count in
-            proportion to ``feature_importances_``; in the distances to neighbours, all
-            columns count the same.
+            one-hot encoded categories. For the kernel weights, columns are scaled
+            according to ``feature_importances_``; for the distances to neighbours, all
+            columns are scaled equally.
         """
         blend = value_of(self).solution
         V = self._reader.read(validated_table(self, X, reset=False))
@@ -174,17 +175,17 @@ class BaseKernelModel(LifeCycle):
 
     @property
     def weights_(self) -> dict[str, float]:
-        """The weight of each part."""
+        """The weight of each model."""
         return dict(self._value.solution.weights)
 
     @property
     def losses_(self) -> dict[str, float]:
-        """The mean loss of each part on rows that it was not fitted to."""
+        """The mean loss of each model on rows to which it was not fitted."""
         return dict(self._value.solution.losses)
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Importance of each column of X in the ANOVA part; the sum is 1."""
+        """Importance of each column of X in the ANOVA model; the sum is 1."""
         return self._value.solution.ridge.kernel_.feature_importances_
 
     def __sklearn_tags__(self) -> Any:
@@ -201,24 +202,25 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
 
     Numbers, categories, dates and missing values need no preprocessing. The prediction
     is a weighted average of the predictions of an additive model (splines of each
-    number), ridge regression with the ANOVA kernel of :class:`AnovaSampler`, and local
-    linear regression in a learned metric, which uses the additive predictions as an
-    additional column. The weights minimise the squared error of cross-validated
+    numeric column), ridge regression with the ANOVA kernel of :class:`AnovaSampler`,
+    and local linear regression in a learned metric, which uses the additive predictions
+    as an additional column. The weights minimise the squared error of cross-validated
     predictions (stacking [1]_).
 
     See Also
     --------
-    RandomFeatureRidge : With ``AnovaSampler()``, this is one of the parts, and faster.
+    RandomFeatureRidge : Faster; with ``AnovaSampler()``, it is one of the three models.
     KernelClassifier : The corresponding classifier.
 
     Notes
     -----
     With 600 rows or more, the ANOVA kernel is learned once from all rows, the metric is
     learned once from the rows outside the first fold, and only the coefficients are
-    fitted in each fold. With fewer rows, both are learned anew in each fold. The metric
-    is a :class:`LearnedMetric` with ``method="evidence"``. The local linear part is
-    left out if its weight on the first fold is below 0.1. Predictions of each part may
-    exceed the range of the targets by at most a fifth of this range.
+    fitted in each fold. With fewer rows, both the kernel and the metric are learned
+    anew in each fold. The metric is a :class:`LearnedMetric` with
+    ``method="evidence"``. The local linear model is left out if its weight on the first
+    fold is below 0.1. Predictions of each model may exceed the range of the targets by
+    at most a fifth of this range.
 
     References
     ----------
@@ -259,7 +261,8 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
         """Predict intervals that contain a given proportion of new targets.
 
-        All intervals have the same width. It is calibrated on cross-validated errors.
+        All intervals have the same width, which is calibrated on cross-validated
+        errors.
 
         Parameters
         ----------
@@ -324,9 +327,9 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         Returns
         -------
         effects : Effects
-            The effects of the ANOVA part times its weight, as returned by
+            The effects of the ANOVA model multiplied by its weight, in the format of
             :meth:`RandomFeatureRidge.effects`. The last one, ``"remainder"``, is the
-            contribution of the other parts.
+            contribution of the other two models.
         """
         (V, mean), blend = self._predictions(X), self._value.solution
         weight, found = blend.weights["ANOVA"], blend.ridge.effects(V)
@@ -352,18 +355,18 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
 class KernelClassifier(ClassifierMixin, BaseKernelModel):
     """Classification on raw tables by a weighted average of three models.
 
-    The class probabilities are weighted averages of those from three models: additive
-    logistic regression, ridge classification with the ANOVA kernel of
+    The class probabilities are weighted averages of the predictions of three models:
+    additive logistic regression, ridge classification with the ANOVA kernel of
     :class:`AnovaSampler`, and local linear regression in a learned metric. The weights
-    minimise the log loss of cross-validated predictions, and the average is calibrated
-    by raising it to a power.
+    minimise the log loss of cross-validated predictions. The averages are calibrated by
+    raising them to a power and normalising them.
 
     Parameters
     ----------
     class_weight : dict or "balanced", default=None
         Class weights as a dictionary from label to weight. The weight of each row is
-        multiplied by that of its class. ``"balanced"`` gives all classes equal total
-        weight.
+        multiplied by the weight of its class. ``"balanced"`` gives all classes the same
+        total weight.
 
     Attributes
     ----------
@@ -372,7 +375,7 @@ class KernelClassifier(ClassifierMixin, BaseKernelModel):
 
     See Also
     --------
-    RandomFeatureRidgeClassifier : With ``AnovaSampler()``, this is one of the parts.
+    RandomFeatureRidgeClassifier : With ``AnovaSampler()``, it is one of the models.
     KernelRegressor : The corresponding regressor, with details of the method.
 
     Examples

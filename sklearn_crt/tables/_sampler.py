@@ -172,12 +172,12 @@ class AnovaValue(SampleValue):
 class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle):
     r"""Features of an ANOVA kernel for raw tables, with learned column weights.
 
-    A supervised transformer from a table with numbers, categories and missing values to
-    features for linear models. The features P approximate a kernel, :math:`P P' \approx
-    K`, whose functions are sums of effects of single columns and of pairs of columns
-    (or of all subsets of columns). The weight of each column is learned from the
-    targets, so irrelevant columns do no harm, and columns need not be encoded, scaled
-    or imputed.
+    This supervised transformer converts a table with numbers, categories and missing
+    values into features for linear models. A linear function of the features P is a sum
+    of effects of individual columns and of pairs of columns (or of all subsets of
+    columns). The features approximate the ANOVA kernel K of such functions, :math:`P P'
+    \approx K`. The weight of each column is learned from the targets, so irrelevant
+    columns do no harm. Columns need not be encoded, scaled or imputed.
 
     As the ``kernel`` of :class:`RandomFeatureRidge` or
     :class:`RandomFeatureRidgeClassifier`, it enables these estimators to read raw
@@ -187,10 +187,10 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     Parameters
     ----------
     order : {"auto", 1, 2, "all"}, default="auto"
-        How many columns interact: 1 for sums of functions of single columns, 2 for
-        pairs as well, and ``"all"`` for products of any number of columns. ``"auto"``
-        chooses between 2 and ``"all"``. The strength of the interactions is always
-        selected automatically.
+        Largest number of columns that interact: 1 for sums of functions of individual
+        columns, 2 to include interactions of pairs, and ``"all"`` to include those of
+        any number of columns. ``"auto"`` chooses between 2 and ``"all"``. The strength
+        of the interactions is always selected automatically.
     n_components : int, default=800
         Number of features, one per landmark; fewer if there are fewer distinct rows.
     groups : list of lists of str or int, default=None
@@ -202,7 +202,8 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         and columns of type ``category`` need not be listed.
     n_jobs : int, default=None
         Number of threads that ``transform`` uses. -1 uses all processors; None uses as
-        many as NumPy's linear algebra would, and one inside joblib workers.
+        many threads as NumPy's linear algebra, or a single thread inside joblib
+        workers.
     random_state : int, RandomState instance or None, default=None
         Seed of the landmarks, which are training rows. Their choice depends on the
         content of the rows, not on their order. Pass an int for reproducible results.
@@ -210,9 +211,9 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     Attributes
     ----------
     feature_importances_ : ndarray of shape (n_features,)
-        Share of each column of X: the standard deviation of the sum of all effects that
-        involve the column, scaled so that the shares sum to 1. The share of a group is
-        divided equally among its columns.
+        Importance of each column of X: the standard deviation of the sum of all effects
+        that involve the column, scaled so that the importances sum to 1. The importance
+        of a group is divided equally among its columns.
     order_ : {1, 2, "all"}
         The selected order.
     strength_ : float
@@ -226,8 +227,8 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     Notes
     -----
     The kernel of a column is :math:`k_j(x, y) = e^{-|u - v|} + e^{-(u - v)^2 / 2}` for
-    standardised numbers u and v. For categorical columns it is 1 for equal and 0 for
-    different categories. Standardised numbers are softly clipped at 4 standard
+    standardised numbers u and v. For categorical columns, the kernel is 1 for equal and
+    0 for different categories. Standardised numbers are softly clipped at 4 standard
     deviations. Missing numbers are replaced by the median, and a separate effect
     distinguishes them from other values. Missing values of a categorical column form a
     category of their own. Categories with fewer than 10 rows are merged into a single
@@ -247,13 +248,13 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
 
     Initially, all weights are equal. In each of up to six rounds a ridge regression is
     fitted, and the weight of a column is set to the standard deviation of the sum of
-    all effects that involve it, plus a small constant. The rounds end when the
-    generalised cross-validation error decreases by less than 0.5 %. The same error
-    selects the order and the strength. If there are more than 40 columns, only the 40
-    that are most important in a rough fit are kept. The kernel is learned from a sample
-    of at most 4096 distinct rows, which ``freeze`` discards. Targets that are strings,
-    booleans or integers with at most 100 distinct values are treated as labels, and the
-    regression targets are then the class indicators.
+    all effects that involve it, plus a small constant. The iteration ends when the
+    generalised cross-validation error decreases by less than 0.5 %. The same error is
+    used to select the order and the strength. If there are more than 40 columns, only
+    the 40 that are most important in a rough fit are kept. The kernel is learned from a
+    sample of at most 4096 distinct rows; ``freeze`` discards this sample. Targets that
+    are strings, booleans or integers with at most 100 distinct values are treated as
+    labels, and the regression targets are then the class indicators.
 
     References
     ----------
@@ -345,8 +346,8 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     ) -> Self:
         """Add a batch of rows; the result equals ``fit`` on all rows together.
 
-        The first batch decides which columns are numbers, and whether targets are
-        labels. Later batches may contain new categories and new labels.
+        The first batch determines which columns are numeric, and whether the targets
+        are labels. Later batches may contain new categories and new labels.
 
         Parameters
         ----------
@@ -365,8 +366,8 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         Raises
         ------
         ValueError
-            As for ``fit``, if the sampler is frozen, if a parameter has been changed,
-            or if X or y does not match the earlier batches.
+            As for ``fit``; also if the sampler is frozen, if a parameter has been
+            changed, or if X or y does not match the earlier batches.
         """
         return self._extend_value(X, y, sample_weight)
 
@@ -420,14 +421,14 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         Parameters
         ----------
         X : {data frame, array-like} of shape (n_samples, n_features)
-            Rows with the columns of ``fit``. They may contain new categories, and
-            missing values in columns that had none in ``fit``.
+            Rows with the same columns as in ``fit``. They may contain new categories,
+            and missing values in columns that had none in ``fit``.
 
         Returns
         -------
         features : ndarray of shape (n_samples, n_components)
-            The features, which do not depend on other rows; in float32 for float32
-            arrays.
+            The features, in float32 if X is a float32 array. The features of a row do
+            not depend on the other rows of X.
         """
         V, anova = self._matrix(X, "transform"), self._value.solution
         out = np.empty((len(V), anova.root.shape[1]), V.dtype)
@@ -474,8 +475,9 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         Returns
         -------
         kernel : ndarray of shape (n_X, n_Y)
-            The approximation. Kernel values with a landmark are exact, except for the
-            effect of a small number that is added to the diagonal.
+            The approximation. Kernel values between a row and a landmark are exact,
+            apart from the effect of a small number that is added to the diagonal of the
+            kernel matrix of the landmarks.
         """
         features = self.transform(X)
         return features @ (features if Y is None else self.transform(Y)).T

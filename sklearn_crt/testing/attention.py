@@ -24,19 +24,19 @@ def check_attention(
     n_draws: int = 48,
     scales: tuple[float, ...] = (1.0, 5.0, 30.0),
 ) -> None:
-    """Assert that a linear attention is accurate, causal and numerically stable.
+    """Assert that linear attention is accurate, causal and numerically stable.
 
     Parameters
     ----------
     attention : sampler or callable
         An unfitted sampler with ``kernel="softmax"``, or a function. A sampler is
-        fitted on rows with the same distribution as those of the check, but not on the
-        same rows. A function ``attention(q, k, v, *, causal, n_components,
+        fitted on queries and keys other than those of the check, but drawn from the
+        same distribution. A function ``attention(q, k, v, *, causal, n_components,
         random_state)`` receives NumPy arrays of shape (..., n_rows, n_columns), draws
         features and returns the output.
     positive : bool, default=None
         Whether all features are positive, so that outputs are averages of the values.
-        If None, it is taken from the feature map of a sampler, and is True for a
+        If None, the feature map of a sampler determines this, and True is assumed for a
         function.
     n_components : int, default=512
         Number of features. Outputs are also computed with twice this number.
@@ -48,7 +48,7 @@ def check_attention(
     Raises
     ------
     AssertionError
-        In each of these cases:
+        In any of these cases:
 
         - The mean of the outputs over the seeds differs from ``softmax_attention``. A
           correct implementation fails with a probability of about 1e-6.
@@ -59,9 +59,9 @@ def check_attention(
 
     Notes
     -----
-    An output is a ratio of two estimates, which has a bias of order 1 / n. Therefore
-    ``2 out(2 n) - out(n)`` is averaged over the seeds. Its bias is of order 1 / n^2,
-    which is far below the standard error of the mean.
+    With n features, the output out(n) is a ratio of two estimates and has a bias of
+    order 1 / n. Therefore ``2 out(2 n) - out(n)`` is averaged over the seeds. The bias
+    of this average is of order 1 / n^2, far below its standard error.
 
     Examples
     --------

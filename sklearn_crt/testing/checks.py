@@ -41,15 +41,17 @@ def assert_unbiased(
     Parameters
     ----------
     sampler : sampler
-        The sampler to check, with a number for ``sigma``. The norms of the rows times
-        sigma should be at most 1, so that the tails of the estimates are light.
+        The sampler to check, with a number for ``sigma``. The norms of the rows,
+        multiplied by sigma, should not exceed 1; otherwise the estimates have heavy
+        tails.
     X, Y : ndarray, default=None
         Queries and keys. If X is None, a small set of rows is generated. If Y is None,
         the keys are the queries.
     n_blocks : int, default=50000
-        Number of independent blocks into which the frequencies of one wide fit are
-        split. This part of the check is skipped if it is 0, or if the features cannot
-        be split because the ``frequency_index()`` of the map is None.
+        Number of independent blocks into which the frequencies of a fit with many
+        features are split. This part of the check is skipped if ``n_blocks`` is 0, or
+        if the features cannot be split because the ``frequency_index()`` of the map is
+        None.
     n_draws : int, default=64
         Number of fits with different seeds, which also reveal wrong scale factors.
 
@@ -79,25 +81,25 @@ def assert_variance(
     block: int | None = None,
     n_draws: int = 400,
 ) -> None:
-    """Assert that the variance of the estimates is ``kernel_variance``.
+    """Assert that the variance of the estimates equals ``kernel_variance``.
 
     Parameters
     ----------
     sampler : sampler
-        The sampler to check, with a number for ``sigma``. The norms of the rows times
-        sigma should be at most 1, so that the tails of the estimates are light.
+        The sampler to check, with a number for ``sigma``. The norms of the rows,
+        multiplied by sigma, should not exceed 1; otherwise the estimates have heavy
+        tails.
     X, Y : ndarray, default=None
         Queries and keys. If X is None, a small set of rows is generated. If Y is None,
         the keys are the queries.
     n_blocks : int, default=50000
-        Number of independent estimates, each from one block of frequencies of a wide
-        fit.
+        Number of independent estimates. Each uses one block of frequencies of a sampler
+        fitted with many blocks.
     block : int, default=None
         Number of frequencies per estimate; the number of columns of X if None.
     n_draws : int, default=400
-        Number of fits with different seeds. They are used instead of blocks if the
-        features of the sampler, or of its component samplers, cannot be split into
-        blocks.
+        Number of fits with different seeds, which are used if the features of the
+        sampler, or of its component samplers, cannot be split into blocks.
 
     Raises
     ------
@@ -121,12 +123,13 @@ def assert_coupling(
 
     The norms must follow the given distribution, independently of each other and of the
     directions. The directions must be uniform, and any two frequencies in a block must
-    be at the angle whose cosine the coupling declares.
+    form the angle whose cosine the coupling declares.
 
     If the norms are stratified (``independent_norms`` is False), they may depend on
-    each other. In this case, each of d intervals of equal probability must contain
-    exactly one norm of a block. The order of the intervals must be uniformly random,
-    and the positions within the intervals independent.
+    each other. In this case, if the range of the norms is divided into d intervals of
+    equal probability, each interval must contain exactly one norm of a block. The order
+    of the intervals must be uniformly random, and the positions within the intervals
+    independent.
 
     Parameters
     ----------
@@ -166,7 +169,7 @@ def assert_coupling(
     p_value = stats.kstest(norms, radial_law(d).cdf).pvalue
     assert p_value > FAMILY, f"norms have the wrong distribution: p = {p_value:.1e}"
     assert_mean(unit, np.zeros((d, d)))
-    # mean moments over the blocks must be zero; their standard deviations are known
+    # over the blocks, the mean of each moment has expectation 0 and a known variance
     second = np.einsum("nia,nib->iab", unit, unit) / n_blocks - np.eye(d) / d
     spread = np.full((d, d), 1 / (d * (d + 2)))
     np.fill_diagonal(spread, 2 * (d - 1) / (d**2 * (d + 2)))
@@ -190,7 +193,7 @@ def _places_in_strata(quantiles: np.ndarray) -> np.ndarray:
     """Assert that each stratum contains one norm; return positions in strata."""
     d = quantiles.shape[1]
     places, strata = np.modf(np.clip(quantiles, 0, 1 - 1e-12) * d)
-    border = np.abs(places - 0.5) > 0.5 - 1e-3 * d  # in reach of the error of the cdf
+    border = np.abs(places - 0.5) > 0.5 - 1e-3 * d  # the stratum is uncertain there
     inside = ~border.any(axis=1)
     whole = np.sort(strata[inside], axis=1) == np.arange(d)
     assert whole.all(), "a block does not have one norm in each stratum"
@@ -207,8 +210,8 @@ def assert_nested(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
 
     With the same seed, the frequencies of a sampler with fewer columns must be the
     first frequencies of a sampler with more columns. For a composed map, this must hold
-    for each of its component maps. Numbers of columns that are too small for all
-    component maps are only checked for the shape of the features.
+    for each of its component maps. If the number of columns is too small for all
+    component maps, only the shape of the features is checked.
 
     Parameters
     ----------
@@ -259,8 +262,8 @@ def _single_frequencies(frequencies: Frequencies) -> list[Frequencies]:
 def assert_invariant(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
     """Assert that the features do not depend on how they are computed.
 
-    Up to rounding, the features of a row must not depend on the other rows, on the
-    order of the rows or on the number of threads. They must also be the same after
+    Up to rounding errors, the features of a row must not depend on the other rows, on
+    the order of the rows or on the number of threads. They must also be the same after
     ``partial_fit`` on batches, for sparse and for float32 input, after pickling, and
     after a second fit with the same seed.
 
@@ -274,7 +277,7 @@ def assert_invariant(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
     Raises
     ------
     AssertionError
-        If the features differ by more than rounding.
+        If the features differ by more than rounding errors.
     """
     sampler = clone(sampler).set_params(random_state=0)
     fitted = clone(sampler)
@@ -340,9 +343,9 @@ def check_sampler(
     """Run all checks of a sampler: nesting, invariance, bias and variance.
 
     If ``variance_is_exact_`` is True, the variance is checked for the coupling of the
-    sampler. Otherwise it is checked for ``coupling="iid"``, if the sampler has this
-    parameter. If all frequencies depend on each other, the mean is estimated from 64
-    fits instead of the blocks of one fit.
+    sampler. Otherwise it is checked for ``coupling="iid"``, provided that the sampler
+    has the parameter ``coupling``. If all frequencies depend on each other, the mean is
+    estimated from 64 fits instead of the blocks of one fit.
 
     Parameters
     ----------
@@ -353,8 +356,8 @@ def check_sampler(
         Number of columns of the generated rows, if X is None.
     X : ndarray of shape (n_samples, n_features), default=None
         Rows of norm 1 or less for the checks of the mean and the variance. If None,
-        rows of norm 0.7 are generated. A map with clusters needs rows that form
-        clusters.
+        rows of norm 0.7 are generated. For a sampler whose feature map uses clusters,
+        pass rows that form clusters.
 
     Raises
     ------

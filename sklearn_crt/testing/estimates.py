@@ -94,9 +94,9 @@ def seed_estimates(
 
 
 def _reads_the_same_for_any_seed(fitted: Any) -> bool:
-    """Return whether a fit with another seed would learn the same from the rows.
+    """Return whether a fit with another seed would learn the same values from the rows.
 
-    This holds if ``fit`` is that of the base class and keeps no random sample of rows.
+    This holds if ``fit`` is inherited and the fit keeps no random sample of the rows.
     """
     if type(fitted).fit is not BaseFeatureSampler.fit:
         return False
@@ -123,7 +123,7 @@ def assert_mean(
 
 
 def coupled_size(sampler: BaseFeatureSampler, n_features: int) -> int:
-    """Return the number of frequencies per block, 0 if no blocks are independent."""
+    """Return the number of frequencies per block, or 0 if no blocks are independent."""
     coupling = getattr(getattr(sampler, "map_", None), "coupling", None)
     if coupling is None:
         return n_features
@@ -177,7 +177,7 @@ class WideFit:
             self.keys = _layers(keys, columns)
 
     def _stride(self, block: int) -> int:
-        """Return the number of frequencies between the starts of two blocks."""
+        """Return the number of frequencies between the starts of consecutive blocks."""
         return -(-block // self.whole) * self.whole
 
     def _fit(self, n_frequencies: int) -> BaseFeatureSampler:
@@ -204,8 +204,8 @@ class WideFit:
 def _columns_of_frequencies(index: np.ndarray, n_frequencies: int) -> np.ndarray:
     """Return, for each k, the index of the k-th column of each frequency.
 
-    For a frequency with fewer than k columns, the number of columns is returned, which
-    is an index beyond the last column.
+    For a frequency with fewer than k columns, the total number of columns is returned,
+    which is an index beyond the last column.
     """
     # index (n_columns,) -> (n_layers, n_frequencies)
     order = np.argsort(index, kind="stable")
@@ -233,7 +233,7 @@ def block_estimates(
     block: int | None = None,
     random_state: int = 0,
 ) -> tuple[np.ndarray, BaseFeatureSampler]:
-    """Return independent estimates of the kernel, one per block of a wide fit."""
+    """Return independent kernel estimates, one per block of frequencies of one fit."""
     # X, Y (n_X, n_features) -> (n_blocks, n_X, n_Y)
     block = X.shape[1] if block is None else block
     wide = WideFit(sampler, X, Y, [(n_blocks, block)], random_state)
@@ -243,7 +243,7 @@ def block_estimates(
 def composed_estimates(
     fitted: Any, X: np.ndarray, Y: np.ndarray | None = None, *, n_blocks: int = 20_000
 ) -> np.ndarray | None:
-    """Return independent kernel estimates of a hybrid, from draws of its maps."""
+    """Return independent kernel estimates of a hybrid, from estimates of its parts."""
     # X, Y (n_X, n_features) -> (n_blocks, n_X, n_Y)
     whole, parts = fitted.map_, _fitted_parts(fitted)
     if not all(map(_is_simple, [*parts.bases, *parts.coefficients, *parts.spare])):
@@ -268,7 +268,7 @@ def composed_estimates(
 
 
 def _fitted_parts(fitted: Any) -> Any:
-    """Return the fitted samplers of which a composed sampler consists."""
+    """Return the fitted samplers that a composed sampler combines."""
     return value_of(fitted).parts()
 
 
@@ -288,7 +288,7 @@ def _part_estimates(
 ) -> np.ndarray:
     """Return independent kernel estimates of a fitted sampler.
 
-    If the sampler has clusters, the estimates come from the sampler of each block.
+    If the sampler has clusters, each pair of rows uses the sampler of its block.
     """
     if not hasattr(part, "blocks_"):
         options = {"n_blocks": n_blocks, "random_state": seed}

@@ -50,16 +50,17 @@ def assert_thread_safe(
 
     Eight threads call the same method at the same time. They do so directly after
     ``fit``, ``partial_fit`` and ``merge``, before any lazily computed value has been
-    cached. Their results, and those of later calls, must be identical bit for bit to
-    those of a copy that is used by a single thread, and no call may change the pickle
-    of the estimator. Finally, one thread calls ``partial_fit`` while the others call a
-    method. Each of their results must be that of the model before or after the update.
+    cached. The results of these and later calls must be bitwise identical to the
+    results of a copy that only one thread uses, and no call may change the pickle of
+    the estimator. Finally, one thread calls ``partial_fit`` while the others call a
+    method. Each result of the method must match the model either before or after the
+    update.
 
     Parameters
     ----------
     estimator : estimator
-        Any scikit-learn estimator. It is cloned. Set ``random_state`` to an integer, so
-        that repeated fits give the same model.
+        Any scikit-learn estimator; the check uses a clone. Set ``random_state`` to an
+        integer, so that repeated fits give the same model.
     X : ndarray of shape (n_samples, n_features)
         A few hundred rows. Each half is used as a batch for ``partial_fit``.
     y : ndarray of shape (n_samples,), default=None

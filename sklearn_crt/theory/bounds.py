@@ -32,8 +32,8 @@ def oprf_log_sup(
     Parameters
     ----------
     sq_sum : float or array-like
-        :math:`q = |x + y|^2`. It is at most twice ``sq_norms``; use this value if only
-        the norms are known.
+        :math:`q = |x + y|^2`. Pass the upper bound ``2 * sq_norms`` if only the norms
+        are known.
     sq_norms : float or array-like
         :math:`N = |x|^2 + |y|^2`.
     n_features : int
@@ -44,7 +44,7 @@ def oprf_log_sup(
     Returns
     -------
     log_sup : float or ndarray
-        Logarithm of the supremum over the frequency.
+        Logarithm of the supremum of the product over all frequencies.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def oprf_tail_bound(
     *,
     upper: bool = False,
 ) -> float | np.ndarray:
-    r"""Return a bound on the probability that an OPRF estimate is off by eps or more.
+    r"""Return a bound on the probability of an OPRF estimation error of eps or more.
 
     Parameters
     ----------
@@ -109,8 +109,8 @@ def oprf_tail_bound(
     n_frequencies : int
         Number M of frequencies.
     sq_sum : float or array-like
-        :math:`q = |x + y|^2`. It is at most twice ``sq_norms``; use this value if only
-        the norms are known.
+        :math:`q = |x + y|^2`. Pass the upper bound ``2 * sq_norms`` if only the norms
+        are known.
     sq_norms : float or array-like
         :math:`N = |x|^2 + |y|^2`.
     n_features : int
@@ -134,7 +134,7 @@ def oprf_tail_bound(
 
     See Also
     --------
-    oprf_uniform_n_frequencies : The number of frequencies for a bound on all pairs.
+    oprf_uniform_n_frequencies : Sufficient number of frequencies for all pairs.
 
     Notes
     -----
@@ -144,12 +144,12 @@ def oprf_tail_bound(
     .. math:: P\left(|\widehat K - K| \ge \epsilon\right)
        \le 2 \exp\left(-2 M \epsilon^2 / S^2\right) .
 
-    For errors of one sign the factor 2 is not needed. For orthogonal blocks, the moment
-    generating function of the estimate is at most that for independent frequencies, so
-    the bound also holds for estimates that are too large. This is theorem 4.2 of [1]_
-    with the factor :math:`(1 - 4A)^d` that is missing there. Without this factor, the
-    bound is 5e-18 for d = 64, A = -1/2, x = y = 0, M = 100 and an error of 0.9, but
-    such an error has probability 0.97.
+    For errors of one sign, the factor 2 is not needed. Orthogonal blocks do not
+    increase the moment generating function of the estimate, so for them the bound also
+    holds for estimates that are too large. This is theorem 4.2 of [1]_ with the factor
+    :math:`(1 - 4A)^d` that is missing there. Without this factor, the bound is 5e-18
+    for d = 64, A = -1/2, x = y = 0, M = 100 and an error of 0.9, but such an error has
+    probability 0.97.
 
     References
     ----------
@@ -220,18 +220,19 @@ def oprf_uniform_n_frequencies(
        S_R = (1 - 4A)^{d/2} e^{-R^2 / (2A)}, \qquad r = \frac{\delta \epsilon}{4 L} .
 
     Then :math:`P(\sup_{|x|, |y| \le R} |\widehat K - K| > \epsilon) \le \delta`. In the
-    proof, Hoeffding's inequality shows that the error is at most :math:`\epsilon / 2`
-    on a net of pairs with mesh r, and Markov's inequality that it varies by at most
-    :math:`\epsilon / 2` between the points of the net. The mean Lipschitz constant of
-    the error is at most :math:`L = G + \sqrt2 e^{-1/2}`, where the bound G on that of a
-    product of features,
+    proof, Hoeffding's inequality bounds the error by :math:`\epsilon / 2` on a net of
+    pairs with mesh r, and Markov's inequality bounds its variation between the points
+    of the net by :math:`\epsilon / 2`. The mean Lipschitz constant of the error is at
+    most :math:`L = G + \sqrt2 e^{-1/2}`. Here the bound G on the mean Lipschitz
+    constant of a product of features,
 
     .. math:: G = \frac{2^{(3 - d)/2}}{\Gamma(d/2)} \left( (2R)^{d+1}
        \left(\frac1d + \frac1{d+1}\right)
        + \int_0^\infty (t + 4R) (t + 2R)^{d-1} e^{-t^2/2} dt \right) ,
 
-    does not depend on A. This is theorem 4.3 of [1]_ with explicit constants. The
-    number is guaranteed to suffice, but it is very large in more than a few dimensions.
+    does not depend on A. This is theorem 4.3 of [1]_ with explicit constants. This
+    number of frequencies always suffices, but it is very large in more than a few
+    dimensions.
 
     References
     ----------
@@ -300,7 +301,7 @@ def hrf_relative_error(
     kind: str = "angular",
     lambda_sigma: float = 1.0,
 ) -> float | np.ndarray:
-    r"""Return the relative error of a hybrid estimate for two rows on a sphere.
+    r"""Return the relative error of a hybrid kernel estimate for two rows on a sphere.
 
     Parameters
     ----------
@@ -313,9 +314,10 @@ def hrf_relative_error(
     n_coefficients : int, default=1
         Number n of frequencies of the coefficient.
     kind : {"angular", "gaussian", "trigonometric", "positive"}, default="angular"
-        ``"angular"`` and ``"gaussian"`` are hybrids with this kind of coefficient and
-        independent frequencies. ``"trigonometric"`` and ``"positive"`` are their base
-        maps: random Fourier features, and features exp(w.x) and exp(-w.x).
+        ``"angular"`` and ``"gaussian"`` are hybrids that combine two base maps with
+        this kind of coefficient, for independent frequencies. ``"trigonometric"`` and
+        ``"positive"`` are the base maps alone: random Fourier features, and pairs of
+        features exp(w.x) and exp(-w.x).
     lambda_sigma : float, default=1.0
         Inverse length scale of the Gaussian coefficient, which is normalised to be 1
         for opposite rows.
@@ -328,11 +330,12 @@ def hrf_relative_error(
     Notes
     -----
     Let :math:`e(t) = (2m)^{-1/2} e^{2 r^2 t} (1 - e^{-4 r^2 t})`. The relative error is
-    :math:`e(\sin^2 \theta/2)` for sines and cosines, and :math:`e(\cos^2 \theta/2)` for
-    pairs of positive features ([1]_, lemma 3.4). For a hybrid it is the square root of
-    :math:`E\hat\lambda^2\, e(\cos^2)^2 + E(1 - \hat\lambda)^2\, e(\sin^2)^2`
-    (theorems D.1 and F.2). If the base maps share their frequencies, the error is the
-    same, because the rows have equal norms.
+    :math:`e(\sin^2 \theta/2)` for random Fourier features, and :math:`e(\cos^2
+    \theta/2)` for pairs of positive features ([1]_, lemma 3.4). For a hybrid with the
+    estimated coefficient :math:`\hat\lambda`, it is the square root of
+    :math:`E\hat\lambda^2\, e(\cos^2)^2 + E(1 - \hat\lambda)^2\, e(\sin^2)^2` (theorems
+    D.1 and F.2). If the base maps share their frequencies, the error is the same,
+    because the rows have equal norms.
 
     References
     ----------

@@ -8,8 +8,8 @@ from m frequencies in one block is ([1]_, theorem 3.2)
 
 where x and y are already multiplied by sigma. The coupling only affects the conformity
 :math:`\rho`, which is :math:`e^{v^2}` for independent frequencies. Smaller values are
-better. For optimal positive features, the first two terms of the numerator are
-different, and the last one is the same.
+better. For optimal positive features, the first two terms of the numerator change, but
+the last term remains the same.
 
 References
 ----------
@@ -69,9 +69,9 @@ def rf_conformity(
     Returns
     -------
     conformity : float or ndarray of the shape of v
-        Each frequency gives a product of a feature of x and a feature of y. The
-        conformity is the mean of the product of two such products, multiplied by
-        exp(2|x|^2 + 2|y|^2).
+        Let P(w) be the product of the features of x and y for a frequency w. The
+        conformity is the mean of P(w_1) P(w_2) for two frequencies w_1 and w_2 in the
+        same block, multiplied by exp(2|x|^2 + 2|y|^2).
 
     Raises
     ------
@@ -128,13 +128,14 @@ def rf_conformity_gap(
     Returns
     -------
     gap : float or ndarray of the shape of v
-        The gap between independent and coupled frequencies. If the cosine is at most 0,
-        it is not computed as a difference, so even a small gap is accurate.
+        Conformity of independent frequencies minus conformity of coupled frequencies.
+        Unless the cosine is positive, no subtraction is used, so even a small gap is
+        accurate.
 
     Raises
     ------
     ValueError
-        Under the same conditions as for :func:`rf_conformity`.
+        For the same reasons as in :func:`rf_conformity`.
 
     References
     ----------
@@ -173,20 +174,20 @@ def rff_gap(z: ArrayLike, n_features: int, cosine: float = 0.0) -> float | np.nd
     Returns
     -------
     gap : float or ndarray of the shape of z
-        :math:`e^{-z^2}` minus the mean of :math:`\cos(w_1 \cdot z) \cos(w_2 \cdot z)`.
-        The estimate from m frequencies in one block has the variance
-        :math:`(1 - e^{-z^2})^2 / (2m)` minus (m - 1)/m times this gap.
+        :math:`e^{-z^2}` minus the mean of :math:`\cos(w_1 \cdot u) \cos(w_2 \cdot u)`,
+        where :math:`u = x - y`. The estimate from m frequencies in one block has the
+        variance :math:`(1 - e^{-z^2})^2 / (2m)` minus (m - 1)/m times the gap.
 
     Raises
     ------
     ValueError
-        Under the same conditions as for :func:`rf_conformity`.
+        For the same reasons as in :func:`rf_conformity`.
 
     Notes
     -----
     For orthogonal frequencies, the gap is positive for all distances in 2 dimensions,
-    and up to a distance of 3.31 in 3 dimensions, 2.96 in 8 and 6.91 in 64. Beyond this
-    distance it may be slightly negative ([1]_, theorem 4.5).
+    and up to a distance of 3.31 in 3 dimensions, 2.96 in 8 dimensions and 6.91 in 64
+    dimensions. At larger distances it may be slightly negative ([1]_, theorem 4.5).
 
     References
     ----------
@@ -217,7 +218,7 @@ def sample_conformity(v: float, frequencies: ArrayLike) -> float:
     -------
     conformity : float
         The conformity of these frequencies. Its mean over random blocks of frequencies
-        is :func:`rf_conformity`.
+        equals the result of :func:`rf_conformity`.
 
     Raises
     ------
@@ -226,7 +227,8 @@ def sample_conformity(v: float, frequencies: ArrayLike) -> float:
 
     Notes
     -----
-    By equation 10 of [1]_, the conformity is the mean over ordered pairs of
+    By equation 10 of [1]_, the conformity is the mean of the following expression over
+    all pairs of different frequencies :math:`w_i` and :math:`w_j`:
 
     .. math:: \sum_k \frac{\Gamma(d/2)}{k! \, \Gamma(k + d/2)}
        \left(\frac{v |w_i + w_j|}{2}\right)^{2k}

@@ -60,7 +60,7 @@ def _cumulative(function: Any) -> Any:
 
 
 def _torch_values_are_known(x: Tensor) -> bool:
-    """Return whether values can be read: on the CPU, not compiled, not in ``vmap``."""
+    """Return whether values can be read: on the CPU, outside compilation and vmap."""
     if torch.compiler.is_compiling() or x.device.type != "cpu":
         return False
     return not torch._C._functorch.is_batchedtensor(x)

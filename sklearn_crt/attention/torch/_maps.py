@@ -101,14 +101,14 @@ def in_backward() -> bool:
     return torch._C._current_graph_task_id() != -1
 
 
-# not compiled, because it uses Python numbers and maps computed on the CPU
+# This function is not compiled, because it uses Python numbers and maps on the CPU.
 @torch.compiler.disable
 def begin_batch(module: Any) -> None:
     """Redraw or adapt the map of a module before certain training batches."""
     n, interval = module._n_forwards, module.redraw_interval
     if n and interval and n % interval == 0:
         module.redraw_()
-    # before batches 1, 2, 4, 8, 16, 32, 48, ...: later ones change statistics less
+    # before batches 1, 2, 4, 8, 16, 32, 48, ..., as later ones change statistics less
     elif module._adapts and n and n & (n - 1 if n < 16 else 15) == 0:
         module._make_map()
     module._n_forwards += 1
@@ -117,8 +117,8 @@ def begin_batch(module: Any) -> None:
 class RunningStatistics(nn.Module):
     """Running means of queries and keys over batches, one set per head.
 
-    It also holds mean squared norms or, if ``full``, covariances and the inverse of the
-    effective number of rows behind them.
+    The object also holds mean squared norms or, if ``full``, covariances and the
+    inverse of the effective number of rows from which they were computed.
     """
 
     def __init__(
@@ -241,7 +241,7 @@ class MapsOfHeads(nn.Module):
             for name, part in zip(_GROUPS, (columns, groups.counts, groups.shares)):
                 self.register_buffer(name, part, persistent=False)
         self.statistics: Any = None
-        self._adapts = isinstance(sampler, DERFSampler)  # map depends on covariances
+        self._adapts = isinstance(sampler, DERFSampler)  # DERF uses covariances
         if self._adapts or isinstance(sampler, OPRFSampler):
             statistics = RunningStatistics(n_heads, d, momentum, self._adapts)
             # in half precision, small updates of the means would be lost
@@ -367,13 +367,13 @@ class RandomFeatures(nn.Module):
 
     See Also
     --------
-    LinearAttention : Attention computed from such features.
+    LinearAttention : Attention that is computed from random features.
 
     Notes
     -----
-    Training changes neither the frequencies nor parameters that ``fit`` chose for the
-    original sigma, such as A of :class:`~sklearn_crt.OPRFSampler`. The kernel estimates
-    remain unbiased for every sigma.
+    Training changes neither the frequencies nor the parameters that ``fit`` chose for
+    the original sigma, such as ``A_`` of :class:`~sklearn_crt.OPRFSampler`. The kernel
+    estimates remain unbiased for every sigma.
 
     Examples
     --------

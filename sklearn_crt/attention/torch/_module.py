@@ -19,9 +19,9 @@ from ._positions import step_of_band
 class LinearAttention(MapsOfHeads):
     r"""Multi-head attention in time and memory linear in the sequence length.
 
-    It replaces ``torch.nn.MultiheadAttention`` and has the same parameter names, so
-    that weights can be copied from one to the other, and it can be used inside
-    ``torch.nn.TransformerEncoderLayer``.
+    This module replaces ``torch.nn.MultiheadAttention``. Both have the same parameter
+    names, so that weights can be copied from one to the other. The module can also be
+    used inside ``torch.nn.TransformerEncoderLayer``.
 
     Parameters
     ----------
@@ -43,23 +43,22 @@ class LinearAttention(MapsOfHeads):
         stored with at least float32 precision.
     feature_map : str or sampler, default="favor++"
         ``"favor+"`` (:class:`~sklearn_crt.samplers.PositiveRBFSampler`), ``"favor++"``
-        (:class:`~sklearn_crt.OPRFSampler`), ``"simplex"`` (the same with simplex
+        (:class:`~sklearn_crt.OPRFSampler`), ``"simplex"`` (OPRF with simplex
         frequencies), ``"derf"`` (:class:`~sklearn_crt.DERFSampler`),
         ``"trigonometric"``, ``"hybrid"``
         (:func:`~sklearn_crt.samplers.angular_hybrid`), a deterministic map ``"elu+1"``,
         ``"elu(-)+1"`` or ``"relu"``; or a sampler with ``kernel="softmax"``, which is
-        cloned. Each head draws its own frequencies.
-        Other samplers whose map depends on the rows raise a TypeError, because a new
-        module has no rows yet.
+        cloned. Each head draws its own frequencies. Other samplers whose map depends on
+        the rows raise a TypeError, because a new module has no rows yet.
     n_components : int, default=256
-        Number of features per head. Ignored if ``feature_map`` is a sampler, which has
-        a parameter of this name.
+        Number of features per head. Ignored if ``feature_map`` is a sampler, because
+        its own ``n_components`` is then used.
     causal : bool, default=False
         Whether row i attends only to rows 0 to i, even without a mask in ``forward``.
     band : int, default=None
-        If set, exact attention to the keys j with abs(i - j) <= band is added for row
-        i, with learned weights sigmoid(``near_logit``) and sigmoid(``far_logit``) per
-        head.
+        If set, exact attention of row i to the keys j with abs(i - j) <= band is added
+        to linear attention. Their weights are learned for each head, as
+        sigmoid(``near_logit``) and sigmoid(``far_logit``).
     momentum : float, default=0.1
         Momentum of the running statistics of queries and keys that FAVOR++ and DERF
         use.
@@ -69,17 +68,18 @@ class LinearAttention(MapsOfHeads):
         rows of shape (batch, num_heads, length, head_dim) and positions that broadcast
         against (batch, num_heads, length), and returns rows.
     redraw_interval : int, default=None
-        If set, interval in training batches at which ``redraw_`` is called.
+        Number of training batches after which ``redraw_`` is called again; None means
+        never.
     random_state : int, RandomState instance or None, default=None
         Seed of the frequencies.
 
     Attributes
     ----------
     in_proj_weight, in_proj_bias, out_proj : Parameter, Parameter, Linear
-        As in ``torch.nn.MultiheadAttention``.
+        The same parameters as in ``torch.nn.MultiheadAttention``.
     near_logit, far_logit : Parameter of shape (num_heads, 1, 1)
-        Logits of the weights of exact and of linear attention; they exist only if
-        ``band`` is set.
+        Logits of the weights of exact attention and of linear attention; only available
+        if ``band`` is set.
 
     See Also
     --------
@@ -92,16 +92,17 @@ class LinearAttention(MapsOfHeads):
     Frequencies are buffers: they are saved, moved and cast with the module, and are not
     trained. Copies of a module have the same frequencies until ``redraw_`` is called.
 
-    FAVOR++ has one parameter A per head, which depends on the mean of \|q + k\|^2.
-    During training, a running mean is used. In a causal module, it is updated *after*
-    the output of a batch has been computed, because otherwise A would leak information
-    about later rows. In evaluation mode, A is fixed, and a warning is raised if no
-    batch has been processed yet. DERF keeps running covariances and recomputes its maps
-    from them on the CPU before batches 1, 2, 4, 8, 16, 32, 48, ... (counted from 0), in
-    ``calibrate`` and in ``redraw_``. With activation checkpointing, a batch is computed
-    twice but counted once. With ``DistributedDataParallel``, the running means are
-    those of rank 0, whose buffers are broadcast before each batch. If broadcasting is
-    disabled, they differ between ranks.
+    In FAVOR++, each head has a parameter A that depends on the mean of \|q + k\|^2.
+    During training, a running mean of these squared norms is used. In a causal module,
+    the running mean is updated *after* the output of a batch has been computed, because
+    otherwise A would leak information about later rows. In evaluation mode, A is fixed,
+    and a warning is issued if no batch has been processed yet. DERF keeps running
+    covariances and recomputes its maps from them on the CPU before batches 1, 2, 4, 8,
+    16, 32, 48, ... (counted from 0), in ``calibrate`` and in ``redraw_``. With
+    activation checkpointing, a batch is computed twice but counted once. With
+    ``DistributedDataParallel``, all ranks use the running means of rank 0, whose
+    buffers are broadcast before each batch. If broadcasting is disabled, the running
+    means differ between ranks.
 
     ``torch.compile(fullgraph=True)`` supports the module, except for training with DERF
     or ``redraw_interval``. ``torch.export`` supports dynamic lengths; causal attention
@@ -177,7 +178,7 @@ class LinearAttention(MapsOfHeads):
         Parameters
         ----------
         attention : MultiheadAttention
-            Exact attention with the same width for queries, keys and values.
+            Exact attention module whose queries, keys and values have the same width.
         **options
             Keyword-only parameters of this class.
 
@@ -185,8 +186,8 @@ class LinearAttention(MapsOfHeads):
         -------
         linear : LinearAttention
             Linear attention with copies of the weights, in the same mode (training or
-            evaluation). Frozen weights stay frozen. FAVOR++ is the same as FAVOR+ until
-            it has processed a batch (see :func:`calibrate`).
+            evaluation). Frozen weights stay frozen. Until the module has processed a
+            batch, FAVOR++ is the same as FAVOR+ (see :func:`calibrate`).
 
         Raises
         ------
@@ -231,8 +232,8 @@ class LinearAttention(MapsOfHeads):
             Boolean mask that is True for the keys to ignore, or numbers that are added
             to the scores of the keys.
         need_weights : bool, default=True
-            Ignored, because weights are not computed; present for compatibility with
-            torch.
+            Ignored, because attention weights are not computed; present for API
+            compatibility with torch.
         attn_mask : Tensor of shape (length, length), default=None
             None or the causal mask, which may have the shape (batch * num_heads,
             length, length). Here and in ``key_padding_mask``, the smallest number of
@@ -253,11 +254,11 @@ class LinearAttention(MapsOfHeads):
         Raises
         ------
         ValueError
-            If ``attn_mask`` is any other mask, because linear attention does not
-            compute individual weights.
+            If ``attn_mask`` is neither None nor the causal mask, because linear
+            attention does not compute individual weights.
         RuntimeError
             In ``torch.jit.trace`` with causal attention, because the trace would be
-            valid for a single length only.
+            valid for only one sequence length.
         """
         single = query.ndim == 2
         causal = self.causal or is_causal or _is_causal_mask(attn_mask)
@@ -276,12 +277,12 @@ class LinearAttention(MapsOfHeads):
     def step(
         self, x: Tensor, state: dict[str, Tensor] | None = None
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Compute causal attention of one or more new rows to all rows so far.
+        """Compute causal attention for one or more new rows of a growing sequence.
 
-        This is how a language model generates text token by token. The state has a
-        fixed size, and the cost of a token does not depend on the number of earlier
-        tokens. As in evaluation mode, there is no dropout, and no statistics are
-        updated.
+        Use this method to generate text with a language model token by token. The state
+        has a fixed size, and the cost of a token does not depend on the number of
+        earlier tokens. As in evaluation mode, there is no dropout, and no statistics
+        are updated.
 
         Parameters
         ----------
@@ -298,7 +299,7 @@ class LinearAttention(MapsOfHeads):
         output : Tensor
             Attention of the new tokens, in the shape of x.
         state : dict of Tensor
-            State after these tokens. The state that was passed in is not changed.
+            State that includes the new tokens. The input state is not changed.
 
         Raises
         ------
@@ -358,7 +359,7 @@ class LinearAttention(MapsOfHeads):
 
     def _project(self, query, key, value):
         weight, bias = self.in_proj_weight, self.in_proj_bias
-        if query is key and key is value:  # one product
+        if query is key and key is value:  # one matrix product for all three
             parts = F.linear(query, weight, bias).chunk(3, -1)
         else:
             biases = (None,) * 3 if bias is None else bias.chunk(3)

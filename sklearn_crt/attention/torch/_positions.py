@@ -12,7 +12,8 @@ def rotary(rows: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
     r"""Rotate rows by angles proportional to their positions.
 
     The inner product of a rotated query and a rotated key depends only on the
-    difference of their positions. Use it as ``positional`` in :class:`LinearAttention`.
+    difference between their positions. Use this function as ``positional`` in
+    :class:`LinearAttention`.
 
     Parameters
     ----------
@@ -21,7 +22,7 @@ def rotary(rows: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
     positions : Tensor
         Positions, in a shape that broadcasts against (..., length).
     base : float, default=10000.0
-        Base of the geometric sequence of the angles.
+        Base b of the geometric sequence of angles (see Notes).
 
     Returns
     -------
@@ -30,10 +31,10 @@ def rotary(rows: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
 
     Notes
     -----
-    Coordinates l and l + h, with h = head_dim // 2, are rotated by the angle :math:`p\,
-    b^{-l/h}` at position p for base b. Equation 34 of RoFormer [1]_ pairs neighbouring
-    coordinates instead, which differs only by a permutation of the coordinates. If
-    head_dim is odd, the last coordinate is not changed.
+    At position p, the coordinates l and l + h, with h = head_dim // 2, are rotated by
+    the angle :math:`p\, b^{-l/h}`. Equation 34 of RoFormer [1]_ pairs neighbouring
+    coordinates instead; the two versions differ only by a permutation of the
+    coordinates. If head_dim is odd, the last coordinate does not change.
 
     References
     ----------

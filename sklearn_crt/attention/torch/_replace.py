@@ -18,9 +18,9 @@ def replace_attention(model: nn.Module, **options: Any) -> int:
     Parameters
     ----------
     model : Module
-        Model to change in place; it is left unchanged if an error is raised. Its
-        weights are kept. A layer that is used several times is replaced by a single
-        layer.
+        Model, which is changed in place. If an error is raised, the model is left
+        unchanged. The weights are kept. A layer that is used several times is replaced
+        by a single layer.
     **options
         Keyword-only parameters of :class:`LinearAttention`. If ``random_state`` is set,
         each layer gets a different seed derived from it.
@@ -66,9 +66,9 @@ def replace_attention(model: nn.Module, **options: Any) -> int:
 def calibrate(model: nn.Module, batches: Iterable[Any]) -> int:
     """Adapt the attention features of a model to batches of data.
 
-    Directly after :func:`replace_attention`, FAVOR++ and DERF have A = 0, which is the
-    same as FAVOR+. A few batches are enough to choose the best A of each head, without
-    training.
+    Directly after :func:`replace_attention`, FAVOR++ and DERF use A = 0 and are
+    therefore the same as FAVOR+. A few batches are enough to choose the best A for each
+    head, without any training.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def calibrate(model: nn.Module, batches: Iterable[Any]) -> int:
     Raises
     ------
     ValueError
-        If no layer has features that can be adapted, or if there is no batch.
+        If no layer has features that can be adapted, or if ``batches`` is empty.
 
     Examples
     --------

@@ -31,13 +31,14 @@ from .parts import PartFitter, ScaledRows, spread_columns
 
 
 class ComplexExponentialSampler(BaseFeatureSampler):
-    r"""Gaussian or softmax kernel from complex exponential features (CE).
+    r"""Complex exponential features (CE) for the Gaussian or softmax kernel.
 
     Parameters
     ----------
     diagonal : array-like of shape (n_features,) or complex, default=1.0
-        The diagonal a: a nonzero number, or one nonzero number per column. The value 1
-        gives positive features, and the imaginary unit gives random Fourier features.
+        The diagonal a of the matrix in the features (see Notes): a nonzero number, or
+        one nonzero number per column. The value 1 gives positive features, and the
+        imaginary unit gives random Fourier features.
     n_components : int, default=100
         Number of features: one per frequency if a is real, otherwise two. If each
         frequency has two columns and ``n_components`` is odd, the last frequency has a
@@ -53,13 +54,13 @@ class ComplexExponentialSampler(BaseFeatureSampler):
 
     See Also
     --------
-    ClusteredSampler : Uses one such sampler for each pair of clusters.
+    ClusteredSampler : One sampler of this kind for each pair of clusters.
 
     Notes
     -----
-    Let :math:`w \sim N(0, I_d)` be one of m frequencies. Products and quotients with a
-    are elementwise, and the squares of complex vectors are sums of squares without
-    conjugates. Then ([1]_, equations 14 to 16)
+    Let :math:`w \sim N(0, I_d)` be one of m frequencies. Products and quotients of a
+    vector and a are elementwise, and the square of a complex vector is the sum of its
+    squared entries, without conjugates. Then ([1]_, equations 14 to 16)
 
     .. math::
 
@@ -69,9 +70,9 @@ class ComplexExponentialSampler(BaseFeatureSampler):
        + \tfrac12 \operatorname{Re} e^{z \cdot z} - 1 \right), \quad z = a x + y / a .
 
     The columns are Re f and Im f for queries, and Re g and -Im g for keys. The variance
-    is zero if z = 0. For a real a, orthogonal frequencies reduce the variance as for
-    positive features, and ``kernel_variance`` takes this into account; for a complex a
-    it returns the variance for independent frequencies.
+    is zero if z = 0. If a is real, orthogonal frequencies reduce the variance as for
+    positive features, which ``kernel_variance`` takes into account. If a is complex,
+    ``kernel_variance`` returns the variance for independent frequencies.
 
     References
     ----------
@@ -148,11 +149,11 @@ def best_diagonal(
     """Return the diagonal a that minimises the mean of ``|a x + y / a|**2``.
 
     ``query`` and ``key`` are the centres of two clusters, and the spreads are the
-    second moments about them. An entry of a is imaginary where the two centres have the
-    same sign, so that the two terms cancel, and real elsewhere. All entries are real if
-    ``real`` is True.
+    second moments about these centres. An entry of a is imaginary if the two centres
+    have the same sign in this column, so that the two terms cancel, and real otherwise.
+    All entries are real if ``real`` is True.
     """
-    floor = 1e-12  # the modulus is 1 if both second moments are below it
+    floor = 1e-12  # if both second moments are smaller, the modulus of a is 1
     squares = np.maximum(query**2 + query_spread, floor)
     key_squares = np.maximum(key**2 + key_spread, floor)
     modulus = np.clip((key_squares / squares) ** 0.25, 1e-6, 1e6)
@@ -171,29 +172,29 @@ class ClusterParts(NamedTuple):
 
 
 class ClusteredSampler(BaseFeatureSampler):
-    r"""Gaussian kernel from one feature map per pair of clusters (zero-one mixture).
+    r"""Features for the Gaussian kernel, from one feature map per pair of clusters.
 
     ``fit`` clusters queries and keys by k-means. For each pair of clusters it fits a
     :class:`ComplexExponentialSampler` whose diagonal makes the variance small for this
-    pair. A row has nonzero features only in the maps for its own cluster, so for each
-    pair of rows exactly one map contributes to the estimate.
+    pair. A row has nonzero features only in the maps for its own cluster, so exactly
+    one map contributes to the kernel estimate for two rows (a zero-one mixture).
 
     Parameters
     ----------
     n_clusters : int or tuple of two int, default=2
         Number of clusters for queries and for keys: one number for both, or a pair.
     diagonal : {"complex", "real"}, default="complex"
-        Whether the diagonals may have imaginary entries. In this case,
-        ``statistic="centers"`` makes the variance zero at the centres. Real diagonals
-        need only one column per frequency.
+        Whether the diagonals may have imaginary entries. If they may,
+        ``statistic="centers"`` makes the variance zero at the cluster centres. Real
+        diagonals need only one column per frequency.
     statistic : {"moments", "centers"}, default="moments"
         Whether the diagonals are computed from the second moments of the clusters, or
         only from their centres, as in [1]_. The moments give a lower variance unless
         the clusters are very narrow.
     n_components : int, default=100
         Number of features, divided among the maps as evenly as their frequencies allow.
-        If one column remains that no map can use, it is zero. If there are too few
-        features for all maps, random Fourier features are used for all rows, and a
+        A remaining column that no map can use is filled with zeros. If there are too
+        few features for all maps, random Fourier features are used for all rows, and a
         warning reports the required number.
     random_state : int, RandomState instance or None, default=None
         Seed of the clustering and of the random frequencies.
@@ -212,8 +213,9 @@ class ClusteredSampler(BaseFeatureSampler):
 
     Notes
     -----
-    The variance for two rows is that of the map for their clusters ([1]_, sections 2.4
-    and H). The clusters are computed from up to 1000 queries and 1000 keys.
+    The variance for two rows is the variance of the map for their pair of clusters
+    ([1]_, sections 2.4 and H). The clusters are computed from up to 1000 queries and
+    1000 keys.
 
     References
     ----------
@@ -320,7 +322,7 @@ class ClusteredSampler(BaseFeatureSampler):
         return queries, find_clusters(sides[-1], counts[1], seeds[1])
 
     def _part_for(self, clusters, i, j):
-        """Return the unfitted map with the best diagonal for a pair of clusters."""
+        """Return the unfitted sampler with the best diagonal for a pair of clusters."""
         queries, keys = clusters
         spreads = (0.0, 0.0)
         if self.statistic == "moments":
@@ -346,12 +348,12 @@ class ClusteredSampler(BaseFeatureSampler):
 
     @property
     def min_components(self) -> int:
-        """Minimum number of features for the requested clusters, two per map."""
+        """Minimum number of features for the requested clusters: two per map."""
         return 2 * math.prod(self._counts)
 
     @property
     def fallback(self) -> TrigRBFSampler:
-        """Unfitted map for all rows, used if there are too few features."""
+        """Unfitted sampler for all rows, used if there are too few features."""
         return TrigRBFSampler(coupling=self.coupling)
 
     clusters_: tuple[Clusters, Clusters] = fitted(
@@ -360,7 +362,7 @@ class ClusteredSampler(BaseFeatureSampler):
 
     @property
     def blocks_(self) -> list[ClusterBlock]:
-        """The fitted maps with their columns and clusters."""
+        """The fitted maps, with the columns and the clusters of each map."""
         return list(self.map_.blocks)
 
 

@@ -32,8 +32,8 @@ def angular_hybrid(
         Number n of random directions that are used to estimate the angle.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies of each part depend on each other, as for
-        :class:`~sklearn_crt.TrigRBFSampler`. If the coupling is structured, the random
-        directions are orthogonal instead.
+        :class:`~sklearn_crt.TrigRBFSampler`. If the coupling is structured, orthogonal
+        directions are used for the angle.
     **params : dict
         Further parameters of :class:`HybridSampler`: ``shared``, ``sigma``,
         ``n_components``, ``center``, ``kernel``, ``n_jobs`` and ``random_state``.
@@ -50,7 +50,7 @@ def angular_hybrid(
 
     See Also
     --------
-    HybridSampler : Uses optimal positive features by default.
+    HybridSampler : The general hybrid, with optimal positive features by default.
     gaussian_hybrid : A hybrid whose weight is one minus a Gaussian kernel.
 
     Notes
@@ -100,10 +100,10 @@ def gaussian_hybrid(
 ) -> HybridSampler:
     r"""Return the Gaussian hybrid: positive features weighted by the distance.
 
-    The base maps are those of :func:`angular_hybrid`. The weight of the positive
-    features is one minus a Gaussian kernel, normalised so that the weight is one for
-    opposite rows x and -x with the largest norm in the data. The variance is zero only
-    for equal rows.
+    The hybrid has the same base maps as :func:`angular_hybrid`. The weight of the
+    positive features is one minus a Gaussian kernel, normalised so that the weight is
+    one for opposite rows x and -x with the largest norm in the data. In contrast to the
+    angular hybrid, the variance is zero only for equal rows.
 
     Parameters
     ----------
@@ -114,8 +114,8 @@ def gaussian_hybrid(
         Number n of frequencies that are used to estimate the weight.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies of each part depend on each other, as for
-        :class:`~sklearn_crt.TrigRBFSampler`. If the coupling is structured, the
-        frequencies of the weight are orthogonal instead.
+        :class:`~sklearn_crt.TrigRBFSampler`. If the coupling is structured, orthogonal
+        frequencies are used for the weight.
     **params : dict
         Further parameters of :class:`HybridSampler`: ``shared``, ``sigma``,
         ``n_components``, ``center``, ``kernel``, ``n_jobs`` and ``random_state``.
@@ -137,7 +137,7 @@ def gaussian_hybrid(
     Notes
     -----
     Let :math:`\tau` be ``lambda_sigma``, let all rows be multiplied by sigma, and let r
-    be the largest norm of a row ([1]_, section F). Then
+    be the largest norm of these rows ([1]_, section F). Then
 
     .. math:: \hat K = \hat\lambda \hat K_{positive}
        + (1 - \hat\lambda) \hat K_{trigonometric}, \qquad
@@ -179,19 +179,19 @@ def clustered_hybrid(
 ) -> HybridSampler:
     r"""Return the clustered hybrid: one map for each pair of clusters.
 
-    Queries and keys are clustered. Each pair of clusters has its own exponential
-    features, with a diagonal matrix that makes the variance small for this pair. This
-    hybrid is useful if the clusters are narrower than about half the norm of their
-    centres.
+    Queries and keys are clustered by k-means. Each pair of clusters has its own
+    exponential features, with a diagonal matrix that makes the variance small for this
+    pair. Use this hybrid if the spread of the clusters is less than about half the norm
+    of their centres.
 
     Parameters
     ----------
     n_clusters : int or tuple of two int, default=2
         Number of clusters for queries and for keys: one number for both, or a pair.
     diagonal : {"complex", "real"}, default="complex"
-        Whether the diagonals may have imaginary entries. In this case,
-        ``statistic="centers"`` makes the variance zero at the centres. Real diagonals,
-        as in the tables of [1]_, need only one column per frequency.
+        Whether the diagonals may have imaginary entries. If they may,
+        ``statistic="centers"`` makes the variance zero at the cluster centres. Real
+        diagonals, as used for the tables in [1]_, need only one column per frequency.
     statistic : {"moments", "centers"}, default="moments"
         Whether the diagonals are computed from the second moments of the clusters, or
         only from their centres, as in [1]_. The moments give a lower variance unless
@@ -222,8 +222,8 @@ def clustered_hybrid(
        g(y) = e^{w \cdot y / a - (y / a)^2 / 2 - |y|^2 / 2}, \qquad
        |a_l| = \sqrt{|c_l / r_l|}
 
-    where :math:`a_l` is imaginary if :math:`r_l c_l > 0`. Its variance is zero for the
-    rows r and c.
+    where :math:`a_l` is imaginary if :math:`r_l c_l > 0`. The variance is zero for x =
+    r and y = c.
 
     References
     ----------
@@ -254,9 +254,9 @@ def clustered_hybrid(
 
 
 def _positive_and_trigonometric(coupling: str | Coupling) -> list[Any]:
-    """Return a base map that is exact for opposite rows, and one for equal rows."""
+    """Return a base map exact for opposite rows, and one exact for equal rows."""
     pairs = get_coupling(coupling, "A hybrid")
-    if not pairs.norm_dependent:  # Antithetic needs angles independent of the norms
+    if not pairs.norm_dependent:  # Antithetic needs angles that ignore the norms
         pairs = Antithetic(pairs)
     positive = PositiveRBFSampler(coupling=pairs, center=False)
     return [positive, TrigRBFSampler(coupling=coupling)]

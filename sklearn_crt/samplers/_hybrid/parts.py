@@ -42,7 +42,7 @@ class AngularCoefficient(BaseFeatureSampler):
     See Also
     --------
     GaussianCoefficient : One minus a Gaussian kernel as a coefficient.
-    HybridSampler : Combines base maps with such coefficients.
+    HybridSampler : Combination of base maps with coefficients of this kind.
 
     Notes
     -----
@@ -57,7 +57,7 @@ class AngularCoefficient(BaseFeatureSampler):
        \operatorname{Var} = \frac1n \frac\theta\pi \left(1 - \frac\theta\pi\right)
 
     The variance also has a closed form for orthogonal directions, but for no other
-    coupling. Angles are measured at the origin, and the angle between a zero row and
+    coupling. Angles are measured at the origin. The angle between a row of zeros and
     any other row is defined as a right angle.
 
     References
@@ -78,7 +78,7 @@ class AngularCoefficient(BaseFeatureSampler):
     array([[0.  , 0.25, 1.  ]])
     """
 
-    _doubtful_below = 0  # coefficients may be arbitrarily small
+    _doubtful_below = 0  # no warning, because coefficients may be arbitrarily small
     _parameter_constraints: dict = {
         **{
             name: BaseFeatureSampler._parameter_constraints[name]
@@ -160,7 +160,7 @@ class GaussianCoefficient(BaseFeatureSampler):
     See Also
     --------
     AngularCoefficient : The angle divided by pi as a coefficient.
-    HybridSampler : Combines base maps with such coefficients.
+    HybridSampler : Combination of base maps with coefficients of this kind.
 
     Notes
     -----
@@ -195,7 +195,7 @@ class GaussianCoefficient(BaseFeatureSampler):
     """
 
     map_: WeightedMap
-    _doubtful_below = 0  # coefficients may be arbitrarily small
+    _doubtful_below = 0  # no warning, because coefficients may be arbitrarily small
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
         "coupling": [str, Coupling],
@@ -235,12 +235,12 @@ class GaussianCoefficient(BaseFeatureSampler):
 
 
 def _constant_term(statistics, frame):
-    """Return 1/h for the largest norm in the samples of the rows."""
+    """Return 1/h, the constant part of a coefficient, for the largest sampled norm."""
     samples = (sample.rows.astype(np.float64) for sample in statistics.side_samples)
     rows = map(frame.rows, samples)
     sq_radius = max(float(some.sq_norms.max(initial=0)) for some in rows)
     h = -math.expm1(-2 * sq_radius)
-    # h is rounded to 1, so that sparse and dense rows give the same result
+    # values close to 1 are rounded, so that sparse and dense rows give the same result
     return 1.0 if h == 0 or h > 1 - 1e-12 else 1 / h
 
 
@@ -261,7 +261,7 @@ class PartFitter:
         ]
 
     def fit(self, part: Any, seed: int, **params: Any) -> Any:
-        """Return a fitted clone of a sampler; parameters that it lacks are ignored."""
+        """Return a fitted clone of a sampler; unknown parameters are ignored."""
         params = {**params, "random_state": int(seed)}
         known = part.get_params(deep=False)
         params = {name: value for name, value in params.items() if name in known}
@@ -279,7 +279,7 @@ class PartFitter:
         return part
 
     def fit_base(self, part: Any, seed: int, n_components: int) -> Any:
-        """Return a fitted base map for the Gaussian kernel with this many columns."""
+        """Return a fitted base sampler with this many columns and a Gaussian kernel."""
         params = {"n_components": n_components, "sigma": 1.0, "kernel": "gaussian"}
         fitted = self.fit(part, seed, **params)
         width = self.map_of(fitted).n_components
@@ -308,12 +308,12 @@ class PartFitter:
 def spread_columns(
     n_components: int, units: list[int], costs: list[int]
 ) -> tuple[list[int], int]:
-    """Divide columns among maps with equal numbers of frequencies.
+    """Divide columns among maps so that all have the same number of frequencies.
 
     A frequency of map k has ``units[k]`` columns, which take up ``costs[k]`` columns of
-    the hybrid. Columns that remain are used for one more frequency of individual maps,
-    in the given order. Return the number of columns of each map, and the number that
-    remains.
+    the hybrid. If enough columns remain, they give individual maps one more frequency
+    each, in the given order. Return the number of columns of each map, and the number
+    that remains.
     """
     frequencies, rest = divmod(n_components, sum(costs))
     widths = [frequencies * unit for unit in units]

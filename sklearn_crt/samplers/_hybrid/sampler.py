@@ -28,56 +28,58 @@ class HybridParts(NamedTuple):
 
     bases: list[Any]
     coefficients: list[Any]
-    spare: list[Any]  # empty, or one map for the columns that the products leave over
+    spare: list[Any]  # empty, or one map for the columns that the products do not use
     fitter: PartFitter
 
 
 class HybridSampler(BaseFeatureSampler):
-    r"""Gaussian or softmax kernel from a weighted combination of base maps (HRF).
+    r"""Hybrid random features (HRF) for the Gaussian or softmax kernel.
 
-    The estimate is :math:`\sum_k \hat\lambda_k \hat K_k + (1 - \sum_k \hat\lambda_k)
-    \hat K_{last}`. Each base map :math:`\hat K_k` estimates the kernel, and each
-    coefficient :math:`\hat\lambda_k` estimates a weight that depends on the pair of
-    rows, such as the angle between them. Each of these estimates is an inner product of
-    random features, and so is the combined estimate. Choose coefficients that give each
-    base map a large weight for the pairs of rows for which it is accurate.
+    The kernel estimate is a weighted combination, :math:`\sum_k \hat\lambda_k \hat K_k
+    + (1 - \sum_k \hat\lambda_k) \hat K_{last}`. Each base map gives an estimate
+    :math:`\hat K_k` of the kernel, and each coefficient :math:`\hat\lambda_k` estimates
+    a weight that depends on the pair of rows, for instance on the angle between them.
+    All of these estimates are inner products of random features, so the combined
+    estimate is one as well. Choose coefficients that give each base map a large weight
+    for the pairs of rows for which it is accurate.
 
     Parameters
     ----------
     bases : list of samplers, default=None
         Unfitted base maps. The weight of the last base map is one minus the sum of the
         other weights. The hybrid sets ``n_components``, ``sigma``, ``kernel`` and
-        ``random_state`` of each base map. Leave them at their defaults, because ``fit``
-        raises ValueError if a parameter has a value that would be overridden. Base maps
-        may be any objects with the methods ``fit``, ``transform``, ``exact_kernel``,
-        ``kernel_variance`` and, if they are asymmetric, ``transform_key``. None means
-        ``[OPRFSampler(coupling="antithetic"), TrigRBFSampler()]``, that is, optimal
-        positive features with frequencies w and -w, which are accurate for opposite
-        rows, and random Fourier features, which are accurate for equal rows.
+        ``random_state`` of each base map. Leave these parameters at their defaults,
+        because ``fit`` raises ValueError if it would have to override another value.
+        Base maps may be any objects with the methods ``fit``, ``transform``,
+        ``exact_kernel``, ``kernel_variance`` and, if they are asymmetric,
+        ``transform_key``. None means ``[OPRFSampler(coupling="antithetic"),
+        TrigRBFSampler()]``, that is, optimal positive features with frequencies w and
+        -w, which are accurate for opposite rows, and random Fourier features, which are
+        accurate for equal rows.
     coefficients : list of samplers, default=None
-        Unfitted coefficient maps, one for each base map except the last. Each of them
-        estimates its coefficient minus the constant ``a_`` (0 if there is no such
-        attribute), and is fitted to rows that are already multiplied by sigma. The
-        hybrid sets its ``random_state``. None means
+        Unfitted coefficient maps, one for each base map except the last. Each
+        coefficient map estimates its coefficient minus the constant ``a_`` (0 if there
+        is no such attribute), and is fitted to rows that are already multiplied by
+        sigma. The hybrid sets the ``random_state`` of each coefficient map. None means
         ``[AngularCoefficient(n_components=1)]``, that is, the angle between the rows
         divided by pi, estimated from the signs of one random projection.
     n_coefficients : int, default=None
         Number of frequencies of each coefficient map. None keeps the ``n_components``
         of each coefficient map. If a number is given, leave ``n_components`` of the
-        coefficient maps at its default, because ``fit`` raises ValueError if it has a
-        value that would be overridden. The more frequencies the coefficients have, the
+        coefficient maps at its default, because ``fit`` raises ValueError if it would
+        have to override another value. The more frequencies the coefficients have, the
         fewer frequencies remain for the base maps.
     shared : bool, default=False
         Whether all base maps use the same seed, so that maps whose frequencies have the
         same distribution use the same frequencies. Coefficients never share
         frequencies.
     n_components : int, default=100
-        Number of features. All base maps have the same number of frequencies, as large
-        as possible. Features that remain are used for one more frequency of individual
-        base maps, and then for a spare map like the last base map, whose weight in the
-        estimate is its proportion of the features. If there are too few features for
-        all base maps, only the last one is used, and a warning reports how many
-        features are needed.
+        Number of features. All base maps have the same number of frequencies, which is
+        as large as possible. Remaining features are used for one more frequency of
+        individual base maps, and then for a spare map of the same kind as the last base
+        map. The weight of the spare map in the estimate is its share of the features.
+        If there are too few features for all base maps, only the last one is used, and
+        a warning reports how many features are needed.
     center : bool, default=False
         Whether to subtract the column means first, so that angles and coefficients
         refer to centred rows. Sparse rows are then converted to dense arrays chunk by
@@ -92,15 +94,15 @@ class HybridSampler(BaseFeatureSampler):
     a_ : list of float
         Constant parts of the coefficients.
     spare_ : FeatureMap or None
-        The spare map, for features that the base maps leave over.
+        The spare map, which uses the features that remain after the base maps.
     center_ : ndarray of shape (n_features,)
         The vector that is subtracted from the rows; zero if ``center=False``.
 
     See Also
     --------
     angular_hybrid, gaussian_hybrid, clustered_hybrid : The hybrids of [1]_.
-    sklearn_crt.TrigRBFSampler : Accurate for neighbouring rows.
-    PositiveRBFSampler : Accurate for opposite rows.
+    sklearn_crt.TrigRBFSampler : Base map that is accurate for neighbouring rows.
+    PositiveRBFSampler : Base map that is accurate for opposite rows.
 
     Notes
     -----
@@ -118,8 +120,8 @@ class HybridSampler(BaseFeatureSampler):
 
     with the signs of the constants :math:`a_k` (the attribute ``a_``) and :math:`1 -
     \sum a`. Columns with :math:`a_k = 0` are omitted. For example, two base maps with
-    2m features each and a coefficient with l features give 4m(l + 1) features. For d
-    columns of X, they take O((m + l) d + m l) operations per row.
+    2m features each and a coefficient with l features give 4m(l + 1) features. If X has
+    d columns, computing these features takes O((m + l) d + m l) operations per row.
 
     With ``shared=False`` the maps are independent, and the variance is ([1]_, theorem
     3.1)
@@ -130,7 +132,7 @@ class HybridSampler(BaseFeatureSampler):
     If the positive and the trigonometric map share their frequencies, which are
     independent of each other, the variance is smaller by :math:`\frac2m K^2 (1 -
     \cos(|x|^2 - |y|^2)) E \hat\lambda (1 - \hat\lambda)`. If ``variance_is_exact_`` is
-    False, ``kernel_variance`` is the variance for independent maps.
+    False, ``kernel_variance`` returns the variance for independent maps.
 
     The base maps and coefficients are fitted to samples of up to 1000 queries and 1000
     keys.
@@ -213,8 +215,8 @@ class HybridSampler(BaseFeatureSampler):
         fitter = PartFitter(statistics, self._centred_frame(statistics))
         base_seeds = base_rng.integers(2**31 - 1, size=len(bases))
         seeds = coefficient_rng.integers(2**31 - 1, size=len(bases))
-        # the last base map has the first seed, so that it is the same map if it is used
-        # alone
+        # the last base map gets the first seed, so that its frequencies are the same
+        # with and without the other base maps
         base_seeds = base_seeds[[0] * len(bases)] if self.shared else base_seeds[::-1]
         coefficients = [
             fitter.fit(part, seed, **self._coefficient_params(part, fitter))
@@ -309,15 +311,15 @@ def _split_columns(
 ) -> tuple[list[int], int] | None:
     """Return the column counts of the base maps and of the spare map.
 
-    All base maps have the same number of frequencies. Columns that remain are used for
-    one more frequency of individual maps, beginning with the last map. If there are too
-    few columns for all base maps, warn and return None.
+    All base maps have the same number of frequencies. If enough columns remain, they
+    give individual maps one more frequency each, beginning with the last map. If there
+    are too few columns for all base maps, warn and return None.
     """
     constants = [_constant_part(part) for part in coefficients]
     counts = [fitter.map_of(part).n_components for part in coefficients]
     units = [fitter.columns_per_frequency(base) for base in bases]
     plain = [int(a != 0) for a in (*constants, 1 - sum(constants))]
-    # columns of the hybrid for one frequency of each base map
+    # number of columns of the hybrid for one frequency of each base map
     each = zip(units, plain, [*counts, sum(counts)], strict=True)
     costs = [unit * (constant + count) for unit, constant, count in each]
     frequencies = n_components // sum(costs)
