@@ -355,7 +355,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
             )
 
     def __sklearn_array_api_convert__(self, converter: Any) -> Self:
-        """Return a copy with arrays of another library; called by scikit-learn."""
+        """Return a copy in another array library; scikit-learn calls this method."""
         other = super().__sklearn_array_api_convert__(converter)
         if isinstance(value := vars(self).get("_value"), ExactAverages):
             other._value = value.converted(converter)

@@ -22,13 +22,13 @@ from ._gradients import MOST_ROWS, learn_agop, learn_evidence
 from ._nca import learn_nca
 
 MOST_COLUMNS = 24  # default limit on the number of output columns
-_QUERIES, _KEYS = 500, 1500  # limits on rows predicted and on all rows compared
+_QUERIES, _KEYS = 500, 1500  # limits on held-out rows and on all rows in the comparison
 _SHARE = 0.4  # maximum proportion of rows predicted in the comparison
 _ROWS_PER_HAT = 5  # with fewer rows per feature, hat functions are not tried
 _MANY = 2500  # with more rows, the chosen metric is not relearned from all of them
 _COMPARED = 2500  # maximum number of rows from which AGOP learns in the comparison
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
-_TURNS = 1024.0  # scale of the random projections whose fractional parts order rows
+_TURNS = 1024.0  # rows are ordered by the fractional part of a projection of this scale
 
 
 class Parameters(NamedTuple):

@@ -71,8 +71,8 @@ class GaussianProcess:
 
         With A = K^-1 T for targets T of variance a^2, and the elementwise product W =
         (K^-1 - A A' / a^2) * R, the derivative with respect to the log scale of column
-        j is the sum of -W_ik (z_ij - z_kj)^2 / 2 over all pairs of rows i and k. It is
-        computed by expanding the square.
+        j is the sum of -W_ik (z_ij - z_kj)^2 / 2 over all pairs of rows i and k. The
+        sum is computed by expanding the square.
         """
         n = len(self.X)
         try:

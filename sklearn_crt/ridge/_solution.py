@@ -309,7 +309,7 @@ class Regression:
         return losses
 
     def _set_errors(self, errors: np.ndarray) -> None:
-        """Set the mean squared errors, to infinity for penalties that are too small."""
+        """Set mean squared errors, which are infinite if penalties are too small."""
         # if errors are no larger than rounding errors, all candidates count as equal
         total = self._total / self.moments.weight
         errors = np.maximum(errors, self._rounding * total)

@@ -34,7 +34,7 @@ _MOST_AXES = 20  # limit on the number of columns in the learned metric
 _MANY, _MOST_TESTED = 10_000, 4_000
 _FEW = 600  # with fewer rows, each fold learns a kernel and a metric
 _LEAST_ROWS = 40  # with fewer rows, only the ANOVA part is used
-_LEAST_SHARE = 0.05  # lower bound of importances in similarities, times n_columns
+_LEAST_SHARE = 0.05  # minimum importance of columns in similarities, times n_columns
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
 # minimum weight of the local linear part, which is slow, on the first fold
 _LEAST_AT_FIRST = 0.1
