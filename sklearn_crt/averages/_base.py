@@ -45,7 +45,7 @@ from ._row_weights import RowWeightsMixin, kernel_of
 from ._similarity import SimilarityMixin
 from ._sums import Averages
 
-_N_CHECKED = 256  # number of training rows that are checked for the warning
+_N_CHECKED = 256  # number of training rows for which a warning is considered
 _FEW_FEATURES = 25  # with fewer effective features, relative errors exceed 1 / 5
 
 
@@ -203,7 +203,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
     def _keeps_library(self, X):
         """Return whether a third-party transformer accepts the array library of X."""
         transformer = self._transformer if is_foreign(X) else None
-        if transformer is None or hasattr(transformer, "_fit_namespace"):  # our own
+        if transformer is None or hasattr(transformer, "_fit_namespace"):  # one of ours
             return False
         return get_tags(transformer).array_api_support
 
@@ -294,7 +294,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
     def _float_type(X):
         if is_foreign(X):
             return np.dtype(type_name(X)).type
-        # a DataFrame has one type per column
+        # each column of a DataFrame has its own type
         types = getattr(X, "dtypes", [getattr(X, "dtype", None)])
         single = all(str(dtype).lower() == "float32" for dtype in types)
         return np.float32 if single else np.float64
@@ -355,7 +355,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
             )
 
     def __sklearn_array_api_convert__(self, converter: Any) -> Self:
-        """Return a copy with arrays of another library; called by scikit-learn."""
+        """Return a copy in another array library; scikit-learn calls this method."""
         other = super().__sklearn_array_api_convert__(converter)
         if isinstance(value := vars(self).get("_value"), ExactAverages):
             other._value = value.converted(converter)

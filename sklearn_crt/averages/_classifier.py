@@ -29,8 +29,8 @@ from ._jackknife import normalised, probabilities, trust
 from ._row_weights import all_rows, effective_sizes
 from ._targets import OneHot
 
-# Candidate amounts and exponents. They are bounded, because in a learned metric, which
-# depends on all labels, leave-one-out probabilities are too optimistic.
+# Candidate amounts and exponents. They are limited, because leave-one-out probabilities
+# are too optimistic in a learned metric, which depends on all labels.
 _AMOUNTS = np.geomspace(0.05, 10, 9).tolist()
 _EXPONENTS = np.linspace(0.6, 1.5, 10).tolist()
 _MOST_ROWS, _LEAST_ROWS = 1000, 200  # limits on the number of rows left out in turn

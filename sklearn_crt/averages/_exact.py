@@ -37,7 +37,7 @@ class Choice(NamedTuple):
 
     sigma: float | np.ndarray
     targets: Targets  # for local linear fits, with the chosen penalty
-    points: Any = None  # the prototypes; None if all rows are used
+    points: Any = None  # prototypes, or None if all rows are used
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -163,7 +163,7 @@ class ExactAverages(RowAverages):
     """Fitted kernel averages over all training rows."""
 
     parts: tuple[Part, ...] = ()  # the batches of rows, with their targets and weights
-    n_given: int = 0  # number of rows given, including those with weight 0
+    n_given: int = 0  # number of rows passed, including those with weight 0
     dropped: tuple[np.ndarray, ...] = ()  # positions of rows with weight 0
 
     def plus(self, batch: Batch, step: Step = no_step) -> ExactAverages:

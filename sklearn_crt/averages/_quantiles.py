@@ -129,7 +129,7 @@ def leave_one_out_predictions(
 
 
 class QuantilesMixin:
-    """Methods for conditional quantiles of the targets and prediction intervals."""
+    """Mixin with methods for conditional quantiles and prediction intervals."""
 
     _host_rows: Any
     _decode: Any

@@ -37,7 +37,7 @@ N_SAMPLED = 2000  # number of rows for the selection, each of which is left out 
 # misclassified. The Brier score alone favours a large sigma, for which probabilities
 # are less uniform, although random features then misclassify more rows.
 _CLOSE = 0.5
-_REMAINDER = 1e-9  # what remains of a sum below this proportion is a rounding error
+_REMAINDER = 1e-9  # if less than this fraction of a sum remains, it is a rounding error
 
 
 @dataclass(frozen=True)

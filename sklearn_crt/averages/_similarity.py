@@ -32,7 +32,7 @@ class ComparedRows(NamedTuple):
     """Similarities of rows to the training rows, and distances from them."""
 
     scores: np.ndarray  # (n_rows,), from 0 to 1
-    distances: np.ndarray  # (n_rows,), 0 unless the score is low
+    distances: np.ndarray  # (n_rows,), 0 unless scores are low
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class Similarity:
     closeness: Distribution
     unit: float  # unit of the distances
     both: Any = None  # the Distribution of the lower of the two quantiles
-    # ComparedRows of the first rows in the sample, each compared with all other rows
+    # ComparedRows of the sample's first rows, each compared with all other rows
     left_out: Any = None
 
     @classmethod
@@ -119,7 +119,7 @@ def keeps_all_rows(model: Any) -> bool:
 
 
 class SimilarityMixin:
-    """The method that compares rows with the training rows."""
+    """Mixin with the method that compares rows with the training rows."""
 
     _host_rows: Any
     _cast: Any

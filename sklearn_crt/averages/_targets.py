@@ -21,7 +21,7 @@ class Targets(ABC):
     """
 
     are_labels: bool
-    n_averages: int  # the averages are computed from the first n_averages columns
+    n_averages: int  # averages are computed from this many leading columns
 
     @abstractmethod
     def encode(
@@ -67,7 +67,7 @@ class Targets(ABC):
         return False
 
     def adapted(self, rows: Inputs, weights: np.ndarray) -> Targets:
-        """Return targets that limit slopes to some directions if columns are many."""
+        """Limit the directions of slopes if there are many columns."""
         return self
 
     def contribution(self, own: np.ndarray, group: np.ndarray) -> np.ndarray:

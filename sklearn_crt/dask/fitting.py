@@ -116,7 +116,7 @@ def _of_block(function, shared, layout, names, number, n_before, table):
 
 
 def read_statistics(sampler: Any, blocks: Blocks) -> Any:
-    """Return the statistics that a sampler collects from the blocks, lazily."""
+    """Return, as a lazy value, the statistics that a sampler collects from blocks."""
     check_params(sampler)
     # created once, so that all blocks share one seed
     parts = sampler, empty_value(sampler)
@@ -425,7 +425,7 @@ def _with_kernel(model, sampler):
 
 
 def _sample_for_kernel(shell, empty, block):
-    """Return rows of a block from which the kernel may be learned."""
+    """Return those rows of a block from which the kernel may be learned."""
     model, batch = read_rows(shell, *block[:3])
     return FittedPart(empty.plus(batch), columns_of(model))
 
@@ -441,7 +441,7 @@ def _with_best_sigma(model, sampler, blocks, sample_weight):
 
 
 def _sample_of(shell, block):
-    """Return rows of a block that may be used to choose sigma."""
+    """Return those rows of a block that may be used to choose sigma."""
     model, batch = read_rows(shell, *block[:3])
     rows = SampledRows.of([batch], empty_value(model, batch).targets)
     return FittedPart(rows, columns_of(model))
@@ -475,6 +475,6 @@ def _fit_metric(metric, tables, ahead, classes):
 
 
 def _sample_for_metric(shell, block):
-    """Return rows of a block from which the metric may be learned."""
+    """Return those rows of a block from which the metric may be learned."""
     model, batch = read_rows(shell, *block[:3])
     return FittedPart(empty_value(model, batch).plus(batch), columns_of(model))

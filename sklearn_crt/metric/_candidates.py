@@ -22,13 +22,13 @@ from ._gradients import MOST_ROWS, learn_agop, learn_evidence
 from ._nca import learn_nca
 
 MOST_COLUMNS = 24  # default limit on the number of output columns
-_QUERIES, _KEYS = 500, 1500  # limits on rows predicted and on all rows compared
+_QUERIES, _KEYS = 500, 1500  # limits on held-out rows and on all rows in the comparison
 _SHARE = 0.4  # maximum proportion of rows predicted in the comparison
 _ROWS_PER_HAT = 5  # with fewer rows per feature, hat functions are not tried
 _MANY = 2500  # with more rows, the chosen metric is not relearned from all of them
 _COMPARED = 2500  # maximum number of rows from which AGOP learns in the comparison
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
-_TURNS = 1024.0  # scale of the random projections whose fractional parts order rows
+_TURNS = 1024.0  # rows are ordered by the fractional part of a projection of this scale
 
 
 class Parameters(NamedTuple):
@@ -92,7 +92,7 @@ class Table:
 
     @cached_property
     def by_class(self) -> bool:
-        """Whether targets are labels."""
+        """Whether the targets are labels."""
         return self.codes.ndim == 1
 
     @cached_property
@@ -167,7 +167,7 @@ class Learner:
 
     @cached_property
     def unit(self) -> float:
-        """The sigma of which multiples are tried; 0 if all columns are constant."""
+        """The unit of sigma in the comparison; 0 if all columns are constant."""
         n_columns = self.features.kept.size
         return math.sqrt(2 / n_columns) if n_columns else 0.0
 
@@ -194,8 +194,7 @@ class Learner:
     def components(self, root: np.ndarray) -> np.ndarray:
         """Return the leading principal directions of the rows transformed by the root.
 
-        They are scaled so that the total variance is the number of non-constant
-        columns.
+        Scaling makes the total variance equal to the number of non-constant columns.
         """
         # -> (n_components, n_features)
         (d, r), share = root.shape, self.table.weights / self.table.weights.sum()
@@ -205,7 +204,7 @@ class Learner:
         if n:
             ends = r - n, r - 1
             values, V = eigh(root.T @ covariance @ root, subset_by_index=ends)
-            # directions without variance are dominated by rounding errors
+            # directions without variance contain only rounding errors
             leading = (root @ (V * (values > _ROUNDING * values[-1]))[:, ::-1]).T
             place = np.abs(leading).argmax(axis=1)
             found[:n] = leading * np.sign(leading[np.arange(n), place])[:, None]
@@ -231,7 +230,7 @@ class Learner:
         return best_multiple(*options, n_queries=max(1, table.n_held))
 
     def metric(self, method: str, root: np.ndarray, scores: dict[str, float]) -> Metric:
-        """Return the map, and its mean derivatives at the training rows."""
+        """Return the map together with its mean derivatives at the training rows."""
         features, components = self.features, self.components(root)
         X, share = self.table.X, self.table.weights / self.table.weights.sum()
         D, columns = features.slopes(X)

@@ -21,11 +21,11 @@ class ColumnFeatures:
     """Functions of single columns, standardised over the training rows.
 
     The score of a standardised value z is z / sqrt(1 + (z / 4)^2), so outliers do not
-    dominate distances. If there are knots, hat functions are added, which are linear
-    between knots, one at their own knot, and zero at all others. Beyond the outermost
-    knots, they are extrapolated linearly and softly clipped, so rows outside the range
-    of the training data are far from all training rows. Constant columns have no
-    features.
+    dominate distances. If there are knots, hat functions are added, each of which is
+    one at its own knot, zero at all other knots, and linear in between. Beyond the
+    outermost knots they are extrapolated linearly and softly clipped, so rows outside
+    the range of the training data are far from all training rows. Constant columns have
+    no features.
     """
 
     kept: np.ndarray  # positions of the columns that are not constant
@@ -56,7 +56,7 @@ class ColumnFeatures:
 
     @property
     def has_hats(self) -> bool:
-        """Whether any column has hat functions; two distinct values need none."""
+        """Whether any column has hat functions, which binary columns do not need."""
         return any(len(knots) > 2 for knots in self.knots)
 
     def _z(self, X: np.ndarray) -> np.ndarray:
@@ -106,7 +106,7 @@ def _between_knots(
     share = (x - knots[left]) / width
     inside = np.clip(share, 0.0, 1.0)
     beyond = share - inside
-    factor = _LIMIT / np.hypot(_LIMIT, beyond)  # cubed, the derivative of clipping
+    factor = _LIMIT / np.hypot(_LIMIT, beyond)  # factor**3 is the derivative
     return left, inside + factor * beyond, factor**3 / width
 
 

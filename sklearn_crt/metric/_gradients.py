@@ -26,7 +26,7 @@ MOST_ROWS = {"evidence": STAGES[-1][0], "agop": 2**13}
 _PENALTY = 0.3  # weight of squared deviations of log scales from the common value
 _COMMON = 2.0 ** np.arange(-3, 2)  # candidate scales, in units of sqrt(2 / n_columns)
 _NOISE = 0.05, 1e-6, 10.0  # initial noise variance, and its bounds
-_RANGE = 7.0, 5.0  # how far log scales may lie below and above the common value
+_RANGE = 7.0, 5.0  # limits on log scales below and above the common value
 _LEAST_LOG = -100.0  # lower bound of the log kernel, which avoids subnormal numbers
 _LEAST_SIZE = 1e-12  # lower bound of the variance, for constant targets
 
@@ -71,8 +71,8 @@ class GaussianProcess:
 
         With A = K^-1 T for targets T of variance a^2, and the elementwise product W =
         (K^-1 - A A' / a^2) * R, the derivative with respect to the log scale of column
-        j is the sum of -W_ik (z_ij - z_kj)^2 / 2 over all pairs of rows i and k. It is
-        computed by expanding the square.
+        j is the sum of -W_ik (z_ij - z_kj)^2 / 2 over all pairs of rows i and k. The
+        sum is computed by expanding the square.
         """
         n = len(self.X)
         try:
@@ -152,7 +152,7 @@ _FREQUENCIES = 128, 4  # a constant plus a multiple of n_columns
 _MOST_ROUNDS = 8
 _PENALTIES = 1e-5, 1e-4, 1e-3, 1e-2  # candidates, relative to the total weight
 _MULTIPLES = 0.5, 1.0, 2.0  # candidates for the standard deviation of phases
-_SPREAD = 0.05  # variance of isotropic noise added to frequencies, relative to theirs
+_SPREAD = 0.05  # isotropic noise added to frequencies, as a proportion of variance
 _GAIN = 0.002  # the held-out error has to decrease by this proportion in each round
 _HELD_OUT = 5  # every fifth row is held out
 
@@ -178,7 +178,7 @@ def learn_agop(
     steps: tuple[float, ...] = _MULTIPLES
     for draws in np.random.default_rng(seed).spawn(_MOST_ROUNDS):
         values, vectors = np.linalg.eigh(found)
-        # unlike other roots, this one does not depend on the signs of eigenvectors
+        # the symmetric root is independent of the signs of the eigenvectors
         root = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
         W = root @ draws.standard_normal((len(root), m))
         W += math.sqrt(_SPREAD * np.mean(W**2)) * draws.standard_normal(W.shape)

@@ -59,7 +59,7 @@ _SAMPLERS: dict[type, Any] = {
     Matern: MaternSampler,
     ExponentialPower: ExponentialPowerSampler,
 }
-# if their mean is larger, weights are unlikely to be numbers of copies of rows
+# weights with a larger mean are unlikely to be numbers of copies of rows
 _MOST_MEAN_WEIGHT = 10.0
 
 

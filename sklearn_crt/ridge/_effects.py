@@ -31,7 +31,7 @@ def _has_effects(estimator: Any) -> bool:
 
 
 class EffectsMixin:
-    """The method ``effects``, which exists if the kernel is an ANOVA kernel."""
+    """Mixin with the method ``effects``, which requires an ANOVA kernel."""
 
     kernel_: Any
     n_features_in_: int

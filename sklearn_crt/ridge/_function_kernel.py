@@ -1,4 +1,4 @@
-"""Wrapper of plain functions that ``Nystroem`` calls once for all rows."""
+"""Wrapper of plain functions, which lets ``Nystroem`` call them once for all rows."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Link:
         n_classes = len(frequencies)
         if n_classes == 1:
             return cls(np.zeros((1, 1)), np.zeros(1), frequencies, 0.0)
-        proportion = 1 / (1 + n_rows)  # as if one row had an unknown label
+        proportion = 1 / (1 + n_rows)  # as if one more row had an unknown label
         found = _minimum(rows, frequencies, None, refine=True)[0]
         biases, matrix = found[1 : 1 + n_classes], found[1 + n_classes :]
         coef = found[0] * np.eye(n_classes)
@@ -95,9 +95,9 @@ def _minimum(
 ) -> tuple[np.ndarray, float]:
     """Return the parameters with the smallest penalised log loss, and this loss.
 
-    The parameters are a slope and the biases. With ``refine``, the minimum is accurate
-    up to rounding errors, and with three or more classes the entries of a matrix
-    follow.
+    The parameters are a slope and the biases. With ``refine``, the entries of a matrix
+    follow if there are three or more classes, and the minimum is accurate up to
+    rounding errors.
     """
     known = np.isfinite(rows.predictions).all(axis=1)
     labels = indicators(rows.targets[known]).argmax(axis=1)

@@ -68,7 +68,7 @@ class Solution:
     score: float  # the score by which sigma is selected
     noise: np.ndarray  # (k,), infinite if it cannot be estimated
     mean_weight: float  # mean weight of the rows, without the class weights
-    n_rows: float  # number of rows that is assumed for errors
+    n_rows: float  # number of rows that the weights represent
     # The variance of a prediction, relative to the noise variance, is mean_variance
     # plus the sum of squared coordinates of the features along the axes, weighted by
     # the factors. If the axes form a triangular matrix, its entries are stored as a
@@ -309,7 +309,7 @@ class Regression:
         return losses
 
     def _set_errors(self, errors: np.ndarray) -> None:
-        """Set the mean squared errors, to infinity for penalties that are too small."""
+        """Set mean squared errors, which are infinite if penalties are too small."""
         # if errors are no larger than rounding errors, all candidates count as equal
         total = self._total / self.moments.weight
         errors = np.maximum(errors, self._rounding * total)
@@ -328,18 +328,18 @@ class Regression:
 
     @cached_property
     def best(self) -> np.ndarray:
-        """Index of the best penalty for each output, (k,); in a tie, of the largest."""
+        """Index of the best penalty for each output, (k,); the largest wins a tie."""
         values, tie = self.errors, 1e-10
         if self.log_losses is not None:
             losses = np.where(np.isnan(self.log_losses), np.inf, self.log_losses)
-            values, tie = losses[:, None], 1e-6  # log losses have this accuracy
+            values, tie = losses[:, None], 1e-6  # log losses are less accurate
         near = values <= values.min(axis=0) * (1 + tie)
         index = np.argmax(np.where(near, self.alphas[:, None], -1), axis=0)
         return np.broadcast_to(index, self._total.shape)
 
     @property
     def score(self) -> float:
-        """The score that selects sigma: the sum of the errors divided by variances.
+        """The score that selects sigma: the sum of errors, each relative to a variance.
 
         For classifiers, it is the log loss instead.
         """

@@ -141,7 +141,7 @@ class RidgeSums(MapSums):
     resizes: bool  # whether the number of rows determines the number of features
     path: tuple[Any, ...] = ()  # (n_sigmas,), fitted samplers
     moments: tuple[Moments, ...] = ()  # (n_sigmas,)
-    # a sample of the rows from which the moments were computed
+    # a sample of the rows from which moments have been computed
     sample: DistinctSample | None = None
     # scores of all candidates when sigma was chosen
     scores_before: tuple[dict, ...] = ()
@@ -405,7 +405,7 @@ class RidgeSums(MapSums):
 
 
 def _best_of(solutions: Sequence[Solution]) -> int:
-    """Return the index of the solution with the lowest score; the first in a tie."""
+    """Return the index of the solution with the lowest score; in a tie, the first."""
     return int(np.argmin([solution.score for solution in solutions]))
 
 
@@ -416,7 +416,7 @@ def _width(path: Sequence[Any]) -> int | None:
 
 
 def _by_threads(function: Any, path: Sequence[Any], X: Rows) -> list[Any]:
-    """Apply a function to consecutive parts of the rows in threads."""
+    """Return a function's results for consecutive parts of the rows, using threads."""
     width = _width(path)
     if path[0] is not None and width is None:
         # transformers of other packages manage their own threads

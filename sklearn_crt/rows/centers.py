@@ -22,10 +22,10 @@ _DISTANCES = 2**16  # number of distances computed at a time, which fit into the
 MOST_DISTANCES = 10**7
 _ROWS_PER_CLUSTER = 3  # minimum number of rows per cluster in this sample
 _STEPS = 100  # maximum number of steps of k-means
-# if k-means starts on a sample, limits on steps on the sample and then on all rows
+# limits on the steps on a sample, if k-means starts on one, and then on all rows
 _STEPS_OF_SAMPLE, _STEPS_OF_ALL = 20, 4
-_ALL_DISTANCES = 5 * 10**8  # maximum number of distances in all steps together
-# k-means stops if the squared movement of centres, relative to the variance, is smaller
+_ALL_DISTANCES = 5 * 10**8  # maximum number of distances in all steps combined
+# k-means stops below this squared movement of centres, relative to the variance
 _SHIFT = 1e-4
 _TIE = 1e-6  # squared distances with a smaller relative difference count as equal
 # squared distances are recomputed if they are below this proportion of a squared norm
@@ -132,7 +132,7 @@ class Centers:
         return Frame(frame.sigma, mean).rows(points)
 
     def _grouped(self, labels: np.ndarray) -> Centers:
-        """Return the weighted means of groups of points with the total weights."""
+        """Return the weighted mean of each group of points, with the group's weight."""
         weights, points = group_means(self.points, self.weights, labels)
         return Centers(
             points.astype(self.points.dtype), weights.astype(self.weights.dtype)
@@ -218,8 +218,8 @@ def _keys_of_sparse(rows: sparse.csr_array) -> np.ndarray:
     rows.eliminate_zeros()
     # The keys have the sort order of the dense rows. If only one of two rows has an
     # entry in the first column in which they differ, it is the smaller row if the entry
-    # is negative, and the larger one otherwise. Columns are therefore numbered upwards
-    # for negative and downwards for positive entries.
+    # is negative, and the larger one otherwise. Columns are therefore numbered in
+    # ascending order for negative and in descending order for positive entries.
     zeros, index = 2**56, rows.indices.astype(np.int64)
     heads = np.where(rows.data < 0, index, 2 * zeros - index).astype(">i8")
     entries = np.stack([heads, _sortable(rows.data)], axis=1).astype(">i8").tobytes()
@@ -387,7 +387,7 @@ def random_pivots(
     """
     # weights (n_rows,) -> (at most n_points,)
     rng, n_rows = np.random.default_rng(seed), rows.shape[0]
-    factor = np.empty((min(n_points, n_rows), n_rows))  # its rows are columns of L
+    factor = np.empty((min(n_points, n_rows), n_rows))  # transpose of the factor
     residual, found = np.ones(n_rows), np.empty(0, dtype=int)
     while found.size < len(factor) and residual.any():
         shares, before = weights * residual, factor[: found.size]

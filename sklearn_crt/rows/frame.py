@@ -166,11 +166,11 @@ class Frame:
 
     @cached_property
     def largest(self) -> float:
-        """The largest factor by which a column is multiplied, at least 1."""
+        """The largest factor by which a column is multiplied, but at least 1."""
         return max(1.0, float(np.max(self.sigma)))
 
     def count_unresolved(self, X: Any, rate: float) -> tuple[int, float]:
-        """Count rows with unresolved phases; return also the largest resolved phase.
+        """Count rows with unresolved phases, and return the largest resolved phase.
 
         The phases of a row are at most ``rate`` times its norm. Phases above the
         reciprocal of the machine epsilon are unresolved, because neighbouring

@@ -77,7 +77,7 @@ class Inputs(ABC):
     # ----------------------------------------------------------------- products
     @abstractmethod
     def project(self, frequencies: Frequencies) -> Array:
-        """Return w.x for each row and frequency; the next call may overwrite it."""
+        """Return w.x per row and frequency; later calls may overwrite the result."""
 
     @abstractmethod
     def affine(self, form: Affine, row_term: Array, out: Any = None) -> Array:
@@ -398,7 +398,7 @@ class SparseInputs(Inputs):
 
 
 class _Scaled(Inputs):
-    """Other rows times a number; a grid of sigma then needs a single product."""
+    """Rows times a number; all numbers share a single product with the frequencies."""
 
     def __init__(self, base: Inputs, sigma: float):
         self._base, self._sigma = base, sigma

@@ -31,7 +31,7 @@ from .inputs import Rows
 
 _MOMENT_BYTES = 2**19  # size of the float64 copy of a batch, which fits into the cache
 _COVARIANCE_BYTES = 2**22  # size of a batch for covariances, for efficient products
-# size of a batch on a device, where launching a kernel takes as long as a MiB of data
+# batch size on a device, where launching a kernel takes as long as processing a MiB
 _DEVICE_BYTES = 2**27
 _ROUNDING = 1e-14  # rounding errors of sparse variances, relative to mean squares
 
@@ -65,7 +65,7 @@ class ColumnMoments:
 
     weight: float
     mean: np.ndarray  # (n_features,)
-    rest: np.ndarray  # (n_features,); the exact mean is mean + rest
+    rest: np.ndarray  # (n_features,); mean + rest is more accurate
     variance: np.ndarray  # (n_features,)
     mean_abs: np.ndarray  # (n_features,)
     minimum: np.ndarray  # (n_features,)
@@ -122,7 +122,7 @@ class ColumnMoments:
         mean, variance = mean_variance_axis(X, axis=0, weights=share)
         counted = X if np.all(weights) else X[weights > 0]
         minimum, _ = min_max_axis(counted, axis=0)
-        variance = np.maximum(variance, 0)  # rounding errors may be negative
+        variance = np.maximum(variance, 0)  # rounding may make it negative
         # only columns without zeros can be far from zero, relative to their deviations
         is_full = np.bincount(X.indices, minlength=mean.size) == X.shape[0]
         rest = np.zeros_like(mean)
@@ -303,7 +303,7 @@ def _pair_distances(rows: Rows, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndar
 
     If rows are far from zero, distances computed from inner products lose precision.
     Sparse columns can be far from zero only if most of their entries are stored, so
-    these columns are made dense and their differences are computed directly.
+    such columns are made dense, and their differences are computed directly.
     """
     # (n_rows, n_features) -> (n_rows * (n_rows - 1) / 2,)
     if isinstance(rows, np.ndarray):

@@ -126,7 +126,7 @@ def is_missing(value: Any) -> bool:
 def are_labels(y: np.ndarray) -> bool:
     """Return whether plain targets are labels, for estimators that also take numbers.
 
-    A single column of strings, booleans or at most 100 distinct integers has labels.
+    A column of strings, booleans, or at most 100 distinct integers consists of labels.
     """
     # y (n_rows,) or (n_rows, n_outputs)
     if y.ndim > 1 or y.dtype.kind == "f":

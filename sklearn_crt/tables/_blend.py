@@ -34,9 +34,9 @@ _MOST_AXES = 20  # limit on the number of columns in the learned metric
 _MANY, _MOST_TESTED = 10_000, 4_000
 _FEW = 600  # with fewer rows, each fold learns a kernel and a metric
 _LEAST_ROWS = 40  # with fewer rows, only the ANOVA part is used
-_LEAST_SHARE = 0.05  # lower bound of importances for similarities, times n_columns
+_LEAST_SHARE = 0.05  # minimum importance of columns in similarities, times n_columns
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
-# minimum weight on the first fold of the local linear part, which is the slowest
+# minimum weight of the local linear part, which is slow, on the first fold
 _LEAST_AT_FIRST = 0.1
 # candidates for the power to which blended probabilities are raised
 _POWERS = 0.8, 0.9, 1.0, 1.1, 1.2, 1.35
@@ -88,7 +88,7 @@ class TableRows(NamedTuple):
     weights: np.ndarray  # (n,)
 
     def some(self, chosen: np.ndarray) -> TableRows:
-        """Return some of the rows."""
+        """Return the chosen rows."""
         return TableRows(self.V[chosen], self.y[chosen], self.weights[chosen])
 
 
@@ -102,7 +102,7 @@ class Part:
     @classmethod
     def of(cls, targets: TargetRange, *steps: Any) -> Part:
         """Return a part whose model is a pipeline of the given steps."""
-        # imported here, because few users need it
+        # imported here, because it is rarely needed
         from sklearn.pipeline import make_pipeline
 
         return cls(targets, make_pipeline(*steps))
@@ -129,7 +129,7 @@ class Part:
 
 def additive_part(targets: TargetRange, encoding: Encoding) -> Part:
     """Return a linear model of splines and one-hot encoded categories."""
-    # imported here, because few users need them
+    # imported here, because they are rarely needed
     from sklearn.linear_model import LogisticRegression, RidgeCV
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import SplineTransformer, StandardScaler
@@ -224,9 +224,8 @@ def similar_rows(
 ) -> NadarayaWatsonRegressor:
     """Return a kernel average in which columns are scaled by their importance.
 
-    ``sources`` contains, for each column of the rows, the index of the table's column
-    from which it was computed, and ``shares`` the importance of each of the table's
-    columns.
+    For each column of the rows, ``sources`` contains the position of the table's column
+    from which it was computed; ``shares`` are the importances of the table's columns.
     """
     Z, share = rows.V, rows.weights / rows.weights.sum()
     spread = np.bincount(sources, share @ (Z - share @ Z) ** 2, len(shares))
@@ -243,7 +242,7 @@ class Blend(NamedTuple):
     targets: TargetRange
     encoding: Encoding
     columns: Any  # fitted transformer of encoded rows for the local part
-    additives: list[Part]  # one per fold
+    additives: list[Part]  # one part per fold
     anova: Part
     local: Part | None
     similar: NadarayaWatsonRegressor

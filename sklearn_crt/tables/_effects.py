@@ -61,7 +61,7 @@ class AnovaEffects:
         dual = self.root @ coef
         means = self._raw(points, dual).mean(axis=0)
         shift = means.sum(axis=0)
-        if self.learned.kernel.order == "all":  # including the mean of the remainder
+        if self.learned.kernel.order == "all":  # interactions contribute, too
             shift = self.learned.kernel(points).mean(axis=0) @ dual
         return self._raw(Z, dual) - means, shift
 

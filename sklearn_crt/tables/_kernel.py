@@ -46,7 +46,7 @@ class ColumnKernels:
         return cls(points, is_score, tuple(terms), means, scales)
 
     def tables(self, Z: np.ndarray, q: int, dtype: Any) -> tuple[np.ndarray, Any]:
-        """Return the kernel of a term for distinct values, and their index per row.
+        """Return a term's kernel at distinct values, and which of them each row has.
 
         This saves time, because many columns have only a few distinct values.
         """

@@ -45,7 +45,7 @@ class EncodedRows(NamedTuple):
 class LearnedKernel:
     """The learned kernel, which has the smallest error."""
 
-    encoding: Encoding  # only with the terms of the kernel
+    encoding: Encoding  # contains only the terms of the kernel
     kernel: AnovaKernel
     shares: np.ndarray  # (n_owners,), standard deviations of effects; the sum is 1
     error: float  # generalised cross-validation error divided by the variance
@@ -102,9 +102,9 @@ def learn_kernel(
 def _rounds(own: ColumnKernels, rows: EncodedRows, n_rounds: int, step: Step):
     """Return the best fit of order 2, the shares of terms, and a fitting function.
 
-    In each round, the weight of a term becomes about proportional to the standard
-    deviation of its total effect, the sum of those components of the fitted function
-    that involve the term.
+    In each round, the weight of a term becomes roughly proportional to the standard
+    deviation of its total effect, which is the sum of all components of the fitted
+    function that involve the term.
     """
     n_terms = len(own.terms)
     terms = own.stacked(rows.Z, np.float32)
@@ -129,7 +129,7 @@ def _rounds(own: ColumnKernels, rows: EncodedRows, n_rounds: int, step: Step):
 
 
 def _total_effects(terms: np.ndarray, rows: EncodedRows, fit: _Fit) -> np.ndarray:
-    """Return each term's share of all effects in a fit of order 2 and strength 1."""
+    """Return each term's share of total effects in a fit of order 2 and strength 1."""
     a = solve_triangular(fit.root, fit.coef, lower=True, trans=1).astype(np.float32)
     n, share = len(rows.Z), rows.weights / rows.weights.sum()
     weights = fit.weights.astype(np.float32)

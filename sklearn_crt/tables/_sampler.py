@@ -291,7 +291,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     }
     _value: AnovaValue
     _reader: TableReader
-    _reads_tables = True  # so that ridge estimators pass on raw tables
+    _reads_tables = True  # ridge estimators then pass on raw tables
 
     def __init__(
         self,
