@@ -63,8 +63,8 @@ from .tables import ROOT, Table
 # Of each row: the most that the gate allows, and what it is to become, where that is
 # less. What grows for a good reason moves its limit here, in the commit that says why.
 LIMITS = {
-    "lines of the package": ([32900], [24800]),
-    "lines of code": ([18550], [14300]),
+    "lines of the package": ([33550], [24800]),
+    "lines of code": ([18720], [14300]),
     "modules": ([127], None),
     "modules with one importer: private, not of models and samplers": ([15, 24], None),
     "names with two meanings": ([0], None),
@@ -86,8 +86,8 @@ LIMITS = {
         [180],
     ),
     "RandomFeatureRidge, 2 partial_fit, predict: calls, moves": ([1154, 726], [500]),
-    "LearnedMetric, LocalLinearRegressor: calls, moves": ([1840, 939], None),
-    "LearnedMetric, LocalLinearClassifier: calls, moves": ([3719, 2307], [2500]),
+    "LearnedMetric, LocalLinearRegressor: calls, moves": ([2193, 1091], None),
+    "LearnedMetric, LocalLinearClassifier: calls, moves": ([3866, 2406], [2500]),
     "own classes in the MRO of OPRF, Matern, GERF, Hybrid": ([4, 4, 4, 3], None),
 }
 

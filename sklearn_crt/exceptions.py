@@ -22,8 +22,7 @@ class ApproximationWarning(RuntimeWarning):
 
     See Also
     --------
-    sklearn_crt.NadarayaWatsonClassifier : Its method ``approximation_error`` estimates
-    the errors due to random features.
+    sklearn_crt.NadarayaWatsonClassifier : Its ``approximation_error`` estimates errors.
     sklearn_crt.compare_samplers : Measure the errors of several samplers.
 
     Examples
