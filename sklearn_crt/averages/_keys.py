@@ -38,7 +38,7 @@ from ._targets import Targets
 
 Part = tuple[Any, ...]  # rows, targets, weights and, for prototypes, second moments
 _QUERY_ROWS, _KEY_ROWS = 256, 512  # shape of a block of kernel values
-# number of rows of a sparse matrix that are processed at a time
+# number of sparse rows that are processed at a time
 _SPARSE_ROWS = 2**11
 _DEVICE_ROWS = 2**11, 2**13  # shape of a block on other devices, 128 MiB
 _PAIRS = 2**24  # limit on kernel values in a batch of at least 16 queries

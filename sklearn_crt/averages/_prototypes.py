@@ -442,7 +442,7 @@ class PrototypeAverages(RowAverages):
 
 
 def _averages(y, share, labels):
-    """Return the target of each group: its common class, or its mean target."""
+    """Return the common class or the mean target of each group."""
     if y.ndim == 1:
         codes = np.empty(labels.max() + 1, dtype=y.dtype)
         codes[labels] = y

@@ -22,7 +22,8 @@ from ._similarity import Similarity, keeps_all_rows
 # residuals are weighted by a wider kernel, whose sigma is multiplied by this factor.
 _RESIDUAL_SIGMA = 0.5
 # Noise often grows with the prediction, so residuals with similar predictions have
-# larger weights. Their length scale is in standard deviations of predictions.
+# larger weights. Their kernel has this length scale, in standard deviations of the
+# predictions.
 _PREDICTION_LENGTH_SCALE = 0.5
 _ROWS_OF_PRIOR = 2.0  # the mean squared residual counts as this many rows
 _ROWS_OF_FIT = 3.0  # predictions from n rows have 3 / n of the noise variance

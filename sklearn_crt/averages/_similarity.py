@@ -18,7 +18,7 @@ from ._prototypes import Prototypes
 from ._row_weights import all_rows, kernel_of, log_totals, stores_rows
 from ._sigma import N_KEYS
 
-N_LEFT_OUT = 2000  # number of training rows that are compared with the others
+N_LEFT_OUT = 2000  # number of training rows, each of which is compared with all others
 _N_NEIGHBORS = 5
 # Rows with scores below _LEAST_SCORE are unlike the training rows. The unit of
 # distances is the quantile, at the level _USUAL_DISTANCES, of the distances of training

@@ -357,7 +357,7 @@ class RidgeSums(MapSums):
 
     @property
     def fitted_sampler(self) -> Any:
-        """The sampler of the best sigma; None if the rows are features."""
+        """The sampler with the best sigma; None if the rows are features."""
         return self.total.path[self.best]
 
     @cached_property

@@ -217,8 +217,8 @@ def _each_row(
     """Return operation(X, vector), processing several narrow rows as one long row.
 
     With 16 columns or fewer, NumPy's loop over rows would take longer than the
-    operation itself: a third of the time for computing 64 features of 20000 rows of 8
-    columns.
+    operation itself, for instance a third of the time for computing 64 features of
+    20000 rows of 8 columns.
     """
     n_rows, d = X.shape[-2:]
     few = d > _NARROW or n_rows < _MANY
