@@ -69,8 +69,7 @@ class Prototypes(TypedBaseEstimator):
     See Also
     --------
     NadarayaWatsonClassifier, LocalLinearRegressor : Estimators that accept prototypes.
-    CentersRBFSampler : A feature map for linear models that is based on centres of the
-    data.
+    CentersRBFSampler : Features for linear models, based on centres of the data.
 
     Notes
     -----
