@@ -435,8 +435,8 @@ def plain_sparse(rows: Any) -> Any:
     """Return CSR rows without duplicate entries, with 32-bit indices if possible.
 
     Duplicates are summed, because the squares of separate entries would be wrong. Some
-    loops of scikit-learn need 32-bit indices. The input is not modified, and dense rows
-    are returned as they are.
+    scikit-learn functions require 32-bit indices. The input is not modified, and dense
+    rows are returned as they are.
     """
     if not issparse(rows):
         return rows

@@ -1,8 +1,9 @@
 """Comparing, copying and storing the state of fitted estimators.
 
 A skops file lists the types of the objects that it contains, and the user who loads it
-must trust each of them. To keep this list short, files of this package contain only its
-estimators. What an estimator has learned is stored in dictionaries, lists and arrays.
+must trust each of them. To keep this list short, the only types of this package in such
+files are its estimators. What an estimator has learned is stored in dictionaries, lists
+and arrays.
 """
 
 from __future__ import annotations

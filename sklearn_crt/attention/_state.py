@@ -311,7 +311,7 @@ class Groups:
         return Features(split(mantissa) * self.counts, split(features.exponent))
 
     def averages(self, numerators: LogSum, parts: LogSum, seen: Seen) -> Array:
-        """Return averages by the rule above for features of both signs."""
+        """Return averages, by the rule above if features can be negative."""
         # -> (..., n_queries, n_values)
         xp, values = namespace_of(numerators.values), numerators.values
         found, _ = _averages_where_positive(values)

@@ -34,7 +34,7 @@ from ._targets import OneHot
 _AMOUNTS = np.geomspace(0.05, 10, 9).tolist()
 _EXPONENTS = np.linspace(0.6, 1.5, 10).tolist()
 _MOST_ROWS, _LEAST_ROWS = 1000, 200  # limits on the number of rows left out in turn
-_MOST_PRODUCTS = 2**33  # limit on kernel values times columns of the targets
+_MOST_PRODUCTS = 2**33  # limit on the number of kernel values times target columns
 
 
 class Smoothing(NamedTuple):

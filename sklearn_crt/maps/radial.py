@@ -331,8 +331,8 @@ class Matern(_ScaleMixture):
     Parameters
     ----------
     nu : float, default=1.5
-        Positive smoothness of the kernel. A value of 0.5 gives the Laplacian kernel,
-        and infinity the Gaussian kernel.
+        Smoothness of the kernel, a positive number. A value of 0.5 gives the Laplacian
+        kernel, and infinity the Gaussian kernel.
 
     See Also
     --------

@@ -133,9 +133,10 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     r"""Learn a transformation after which nearby rows have similar targets.
 
     This supervised transformer rescales and rotates the columns, so that Euclidean
-    distance reflects how the target varies. Use it as the first step of a pipeline that
-    ends in local linear regression, a kernel average, nearest neighbours, a sampler
-    with ridge regression, or a support vector machine. Columns and directions that are
+    distance reflects how the target varies. Use it as the first step of a pipeline
+    whose final estimator is local linear regression, a kernel average, nearest
+    neighbours, ridge regression on random features, or a support vector machine.
+    Columns and directions that are
     unrelated to the target are shrunk. Columns are standardised first, so that their
     units do not matter.
 

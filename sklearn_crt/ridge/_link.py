@@ -95,9 +95,9 @@ def _minimum(
 ) -> tuple[np.ndarray, float]:
     """Return the parameters with the smallest penalised log loss, and this loss.
 
-    The parameters are a slope and the biases. With ``refine``, the entries of a matrix
-    follow if there are three or more classes, and the minimum is accurate up to
-    rounding errors.
+    The parameters are a slope and the biases. With ``refine``, the minimum is accurate
+    up to rounding errors, and for three or more classes the parameters also contain the
+    entries of a matrix.
     """
     known = np.isfinite(rows.predictions).all(axis=1)
     labels = indicators(rows.targets[known]).argmax(axis=1)

@@ -161,7 +161,7 @@ class RidgeSums(MapSums):
         return super(RidgeSums, value).plus(batch, step)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> RidgeSums:
-        """Return the value for all rows, with the solution for the best sigma."""
+        """Return the sums of all rows, with the solution for the best sigma."""
         value = self.plus(batch, step)
         if value.kept:
             return replace(value, known_total=value._without_moments(step))

@@ -141,7 +141,7 @@ class Inputs(ABC):
         return (_ScaledSparse if self.is_sparse else _ScaledDense)(self, sigma)
 
     def part_of_map(self) -> Inputs:
-        """Return these rows as raw rows for a part of a composed map."""
+        """Return the rows before they were shifted, for a part of a composite map."""
         return DenseInputs(self.dense) if self._shift is not None else self._alone()
 
     @abstractmethod
@@ -176,7 +176,7 @@ class Inputs(ABC):
     def pair_statistics(
         self, other: Inputs
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return |x|^2 + |y|^2, |x + y|^2 and |x - y|^2 of all pairs of rows."""
+        """Return |x|^2 + |y|^2, |x + y|^2 and |x - y|^2 for all pairs of rows."""
         total = self.sq_norms + other.sq_norms.T
         sums = total + 2 * self.inner(other)
         return total, np.maximum(sums, 0), self.sq_distances(other)

@@ -53,7 +53,7 @@ class GERFSampler(ExponentialSampler):
     C_ : float
         Coefficient of the squared norm of a row; it depends on s (see Notes).
     phase_ : float
-        Phase in radians of the last column. It is used only if ``n_components`` is odd
+        Phase of the last column, in radians. It is used only if ``n_components`` is odd
         and each frequency has two columns.
 
     See Also

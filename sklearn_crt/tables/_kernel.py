@@ -113,7 +113,7 @@ class TermSums:
             self.squares[:] = 0
 
     def add(self, term: np.ndarray, places: Any = slice(None)) -> None:
-        """Add a weighted term, given for distinct values and their index per row."""
+        """Add a weighted term; ``places`` are the indices of its values, by row."""
         if self.order == "all":
             self.total *= (1 + self.strength * term)[places]
             return

@@ -146,7 +146,7 @@ class BaseKernelModel(LifeCycle):
         return V, blend.predict(V).astype(V.dtype, copy=False)
 
     def score_samples(self, X: TableLike) -> np.ndarray:
-        """Return how similar rows are to the training rows, from 0 to 1.
+        """Return scores between 0 and 1 of the similarity to the training rows.
 
         The score is the proportion of training rows that are no more similar to the
         other training rows than the given row is. Hence about 1 % of new rows from the

@@ -229,8 +229,8 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     The kernel of a column is :math:`k_j(x, y) = e^{-|u - v|} + e^{-(u - v)^2 / 2}` for
     standardised numbers u and v. For categorical columns, the kernel is 1 for equal and
     0 for different categories. Standardised numbers are softly clipped at 4 standard
-    deviations. Missing numbers are replaced by the median, and a separate effect
-    distinguishes them from other values. Missing values of a categorical column form a
+    deviations. Missing values of numerical columns are replaced by the median, and a
+    separate effect indicates them. Missing values of a categorical column form a
     category of their own. Categories with fewer than 10 rows are merged into a single
     category, which also represents categories that were not present in ``fit``. Dates
     are converted to days since 1970.

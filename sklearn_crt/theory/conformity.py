@@ -129,8 +129,8 @@ def rf_conformity_gap(
     -------
     gap : float or ndarray of the shape of v
         Conformity of independent frequencies minus conformity of coupled frequencies.
-        Unless the cosine is positive, no subtraction is used, so even a small gap is
-        accurate.
+        If the cosine is zero or negative, the gap is computed without subtraction, so
+        even a small gap is accurate.
 
     Raises
     ------

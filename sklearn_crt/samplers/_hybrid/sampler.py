@@ -75,9 +75,9 @@ class HybridSampler(BaseFeatureSampler):
         frequencies.
     n_components : int, default=100
         Number of features. All base maps have the same number of frequencies, which is
-        as large as possible. Remaining features are used for one more frequency of
-        individual base maps, and then for a spare map of the same kind as the last base
-        map. The weight of the spare map in the estimate is its share of the features.
+        as large as possible. With the remaining features, some of the base maps get one
+        more frequency each, and the others form an extra map of the same kind as the
+        last base map. Its weight in the estimate is its proportion of the features.
         If there are too few features for all base maps, only the last one is used, and
         a warning reports how many features are needed.
     center : bool, default=False
