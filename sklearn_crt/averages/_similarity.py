@@ -126,7 +126,7 @@ class SimilarityMixin:
 
     @available_if(keeps_all_rows)
     def score_samples(self, X: TableLike) -> np.ndarray:
-        """Return how similar rows are to the training rows, from 0 to 1.
+        """Return each row's similarity to the training rows, as a score from 0 to 1.
 
         The score is the proportion of training rows that are no more similar to the
         other training rows than the given row is. Hence about 1 % of new rows from the
