@@ -102,7 +102,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         The kernel that is used: a kernel object, ``Prototypes`` with the attribute
         ``prototypes_``, or the fitted transformer.
     sigma_ : float or ndarray of shape (n_features,)
-        The inverse length scale that is used. It does not exist if ``kernel`` is
+        The inverse length scale that is used. It is not defined if ``kernel`` is
         ``"linear"`` or a transformer without ``sigma_``.
     """
 

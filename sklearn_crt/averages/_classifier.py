@@ -144,11 +144,11 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
        \left(\frac{n\, p_c(x) + a / K}{n + a}\right)^t .
 
     The values of a, between 0.05 and 10, and t, between 0.6 and 1.5, minimise the
-    leave-one-out log loss on up to 1000 training rows. They are chosen in the first
-    call of ``predict_proba``. Neither a nor t changes the order of the classes, so
-    ``predict`` does not need them. With :class:`Prototypes`, both a and t are 1,
-    because no training row can be left out. With features instead of an exact kernel,
-    the frequencies are not calibrated.
+    leave-one-out log loss on up to 1000 training rows. They are chosen when
+    ``predict_proba`` is called for the first time. Neither a nor t changes the order of
+    the classes, so ``predict`` does not need them. With :class:`Prototypes`, both a and
+    t are 1, because no training row can be left out. With features instead of an exact
+    kernel, the frequencies are not calibrated.
 
     If the kernel is approximated by D features, :math:`K(x, y) \approx f(x) \cdot
     g(y)`, the sums over j reduce to one vector per class. Fitting n rows then costs
@@ -181,8 +181,8 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     on up to 1000 training rows, first in octaves (factors of two), then in quarters of
     an octave around the best one. With a sampler, multiples from 1/4 to 16 are compared
     on up to 2000 rows, in octaves and then in half octaves, and each row is predicted
-    from the sums of features from which its own contribution has been subtracted. Among
-    the multiples whose error rates are within half a standard error of the lowest error
+    from the sums of features after subtracting its own contribution. Among the
+    multiples whose error rates are within half a standard error of the lowest error
     rate, the one with the lowest Brier score is selected. The Brier score alone would
     favour too large a ``sigma``. In both cases, all copies of a row are left out
     together.

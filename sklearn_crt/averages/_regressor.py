@@ -63,10 +63,9 @@ class NadarayaWatsonRegressor(
     32 are compared on up to 1000 training rows, first in octaves (factors of two), then
     in quarters of an octave around the best one. With a sampler, multiples from 1/4 to
     16 are compared on up to 2000 rows, in octaves and then in half octaves, and each
-    row is predicted from the sums of features from which its own contribution has been
-    subtracted. ``"scale"`` is kept unless the error of another multiple is lower by
-    more than one standard error. In both cases, all copies of a row are left out
-    together.
+    row is predicted from the sums of features after subtracting its own contribution.
+    ``"scale"`` is kept unless the error of another multiple is lower by more than one
+    standard error. In both cases, all copies of a row are left out together.
 
     References
     ----------

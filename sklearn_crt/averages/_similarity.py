@@ -157,8 +157,9 @@ class SimilarityMixin:
         standardised columns. The second quantity also detects changes in columns that
         the kernel ignores because they have little effect on the targets, for instance
         after they have been shrunk by a :class:`LearnedMetric`. Both quantities are
-        converted to quantiles among the training rows. The lower of these two quantiles
-        is again compared with the training rows, which yields the score.
+        converted to quantiles among the training rows. The score is the proportion of
+        training rows for which the lower of the two quantiles is no larger than it is
+        for the given row.
 
         Examples
         --------

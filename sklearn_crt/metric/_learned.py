@@ -163,9 +163,9 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     Attributes
     ----------
     components_ : ndarray of shape (n_columns, n_features)
-        Mean derivatives, over the training rows, of the transformed columns with
-        respect to the columns of X. As for standardised columns, the variances of the
-        transformed columns sum to the number of columns of X that are not constant.
+        Derivatives of the transformed columns with respect to the columns of X,
+        averaged over the training rows. As for standardised columns, the variances of
+        the transformed columns sum to the number of columns of X that are not constant.
     metric_ : ndarray of shape (n_features, n_features)
         Mean over the training rows of J'J, where J is the Jacobian of the
         transformation. For two rows x and y that are close to each other, (x - y)' J'J
@@ -217,7 +217,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
       to the metric of the previous round.
     * ``"nca"`` is neighbourhood components analysis [3]_. It minimises the log loss of
       leave-one-out kernel averages by 150 steps of Adam on minibatches of 1000 rows,
-      and starts from the metric of ``"evidence"``.
+      starting from the metric of ``"evidence"``.
 
     ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The
     result is the same as after ``fit`` on all rows together. To this end, the

@@ -114,7 +114,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
     kernel_ : sampler, transformer or "linear"
         The fitted transformer that computes the features; its ``repr`` shows ``sigma``.
     sigma_ : float or ndarray of shape (n_features,)
-        The inverse length scale that is used. It does not exist if ``kernel_`` has no
+        The inverse length scale that is used. It is not defined if ``kernel_`` has no
         ``sigma_``.
     """
 

@@ -102,8 +102,8 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     of the rows, but not on their order or their division into batches. Equal rows with
     equal targets are left out together. If the sampler has a ``penalty_`` matrix K, the
     penalty is :math:`\alpha\, b'Kb`, and V and w solve the generalised eigenproblem
-    :math:`Z'Zv = wKv`. All outputs share one sigma, which minimises the sum of their
-    errors, each divided by the variance of the output.
+    :math:`Z'Zv = wKv`. All outputs share one sigma, which minimises the sum of the
+    errors, each divided by the variance of the corresponding output.
 
     With ``alpha="auto"`` the prior standard deviation of the function, which is defined
     by the prior variance below, is limited to 5 times the standard deviation of the
@@ -276,7 +276,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         quantile of the negated errors at the level 1 - p. The training rows are sorted
         by :math:`v_i` and split into up to five groups of equal size (at least 200
         rows), and the quantile is taken over the n rows of the group whose range
-        contains :math:`v(x)`. Hence the estimated noise may be larger where there are
+        contains :math:`v(x)`. Hence the estimated noise may be larger in regions with
         fewer training rows.
         """
         levels = check_levels(quantiles)

@@ -301,8 +301,8 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         Returns
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_quantiles)
-            Each prediction plus the quantiles of the errors of cross-validated
-            predictions.
+            The predictions, each plus the quantiles of the cross-validated prediction
+            errors.
 
         Raises
         ------
@@ -329,7 +329,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         -------
         effects : Effects
             The effects of the ANOVA model multiplied by its weight, in the format of
-            :meth:`RandomFeatureRidge.effects`. The last one, ``"remainder"``, is the
+            :meth:`RandomFeatureRidge.effects`. The last effect, ``"remainder"``, is the
             contribution of the other two models.
         """
         (V, mean), blend = self._predictions(X), self._value.solution

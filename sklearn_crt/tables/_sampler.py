@@ -243,9 +243,10 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
        K_2 = K_1 + c \sum_{i<j} w_i w_j k_i k_j, \quad
        K_{\text{all}} = \frac{\prod_j (1 + c\, w_j k_j) - 1}{c}.
 
-    Because functions of :math:`k_j` have mean zero, interactions contain no effects of
-    individual columns [2]_, [3]_. The features are those of the Nyström method,
-    :math:`K_{nm} L^{-T}`, where :math:`L L'` is the kernel matrix of m landmarks.
+    Because all functions in the space of :math:`k_j` have mean zero, interactions
+    contain no effects of individual columns [2]_, [3]_. The features are those of the
+    Nyström method, :math:`K_{nm} L^{-T}`, where :math:`L L'` is the kernel matrix of m
+    landmarks.
 
     Initially, all weights are equal. In each of up to six rounds a ridge regression is
     fitted, and the weight of a column is set to the standard deviation of the sum of
