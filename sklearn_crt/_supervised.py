@@ -118,8 +118,8 @@ class LabelsMixin:
         The rows are added to those of earlier calls to ``fit`` and ``partial_fit``. As
         long as all batches together have no more than about 4 million entries, the
         model is the same as after ``fit`` on all rows, whatever the order of the
-        batches. Beyond that, the feature map is fixed, the rows are discarded, and
-        memory use stays constant.
+        batches. Beyond that size, the feature map no longer changes, the rows are
+        discarded, and memory use stays constant.
 
         Parameters
         ----------
@@ -166,8 +166,8 @@ class NumbersMixin:
         The rows are added to those of earlier calls to ``fit`` and ``partial_fit``. As
         long as all batches together have no more than about 4 million entries, the
         model is the same as after ``fit`` on all rows, whatever the order of the
-        batches. Beyond that, the feature map is fixed, the rows are discarded, and
-        memory use stays constant.
+        batches. Beyond that size, the feature map no longer changes, the rows are
+        discarded, and memory use stays constant.
 
         Parameters
         ----------

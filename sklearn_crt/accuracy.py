@@ -1,4 +1,4 @@
-"""Compute the number of features for an accuracy, and measure errors of samplers."""
+"""Choose the number of features for a given accuracy, and compare samplers."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def n_components_for(
     r"""Return the number of features needed for a given accuracy of the kernel.
 
     The number follows from the closed form of the variance of random Fourier features,
-    so no errors are measured. For positive features, no such number can be given, and a
-    ValueError is raised: their estimates have heavy tails, so the mean squared error is
-    dominated by rare draws that are unlikely to occur in a single fit. Use
-    :func:`compare_samplers` to measure the errors of samplers of positive features.
+    so no errors need to be measured. For positive features, no such number can be
+    given, and a ValueError is raised: their estimates have heavy tails, so the mean
+    squared error is dominated by rare draws that are unlikely to occur in a single fit.
+    Use :func:`compare_samplers` to measure the errors of samplers of positive features.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ class Comparison(dict[str, Any]):
         return self["sampler"][int(np.argmin(self["error"]))]
 
     def against(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Return how much the errors differ from the errors of one of the samplers.
+        """Return the differences between the errors and those of a given sampler.
 
         Parameters
         ----------
@@ -260,7 +260,7 @@ class Comparison(dict[str, Any]):
         Returns
         -------
         ax : matplotlib Axes
-            The axes with the plot, in which both scales are logarithmic.
+            The axes with the plot; both axes have logarithmic scales.
         """
         if ax is None:
             import matplotlib.pyplot as plt
@@ -338,8 +338,8 @@ def compare_samplers(
     ----------
     samplers : list of sampler, or dict of str to sampler
         Samplers with the parameters to use; the keys of a dictionary are their names in
-        the table. They are cloned. Use the same ``sigma`` for all of them, because all
-        errors become smaller as ``sigma`` decreases.
+        the table. The samplers are cloned. Use the same ``sigma`` for all of them,
+        because all errors become smaller as ``sigma`` decreases.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Data, preprocessed in the same way as for the final model.
     y : array-like of shape (n_samples,), default=None

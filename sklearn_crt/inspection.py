@@ -99,7 +99,7 @@ class PredictionIntervalDisplay:
         coverages: Sequence[float] = (0.5, 0.9),
         ax: Axes | None = None,
     ) -> Self:
-        """Plot predictions and prediction intervals while one column varies.
+        """Plot predictions and prediction intervals as a function of one column.
 
         Parameters
         ----------
@@ -175,7 +175,7 @@ class PredictionIntervalDisplay:
         return display.plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Plot the display.
+        """Plot the predictions and the intervals.
 
         Parameters
         ----------
@@ -315,7 +315,7 @@ class CoverageDisplay:
         return display.plot(ax)
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Plot the display.
+        """Plot the coverage.
 
         Parameters
         ----------

@@ -59,11 +59,12 @@ def matern_kernel(
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_X, n_features) or (n_features,)
-        Rows, or a single row of shape (n_features,).
+        First set of rows, or a single row of shape (n_features,).
     Y : {array-like, sparse matrix}, default=None
-        Other rows, or a single row if X is a single row. X if None.
+        Second set of rows, or a single row if X is a single row. None means X.
     nu : float, default=1.5
-        Positive smoothness; infinity gives the Gaussian kernel exp(-r^2 / 2).
+        Smoothness, which must be positive; infinity gives the Gaussian kernel
+        exp(-r^2 / 2).
     sigma : float or array-like of shape (n_features,), default=1.0
         Inverse length scale, by which the rows are multiplied.
     shape_matrix : array-like of shape (n_features, n_features), default=None
@@ -110,7 +111,7 @@ def matern_kernel(
     array([[1.     , 0.55198],
            [0.55198, 1.     ]])
 
-    Some functions of scikit-learn call a kernel with two single rows:
+    Some scikit-learn functions call the kernel with two individual rows:
 
     >>> pairwise_kernels(X, metric=matern_kernel, nu=4, sigma=0.2).round(6)
     array([[1.     , 0.55198],
@@ -135,9 +136,9 @@ def laplacian_kernel(
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_X, n_features) or (n_features,)
-        Rows, or a single row of shape (n_features,).
+        First set of rows, or a single row of shape (n_features,).
     Y : {array-like, sparse matrix}, default=None
-        Other rows, or a single row if X is a single row. X if None.
+        Second set of rows, or a single row if X is a single row. None means X.
     norm : {"l2", "l1"}, default="l2"
         ``"l2"`` gives the Matern kernel with nu = 1/2, and ``"l1"`` the kernel of
         :func:`sklearn.metrics.pairwise.laplacian_kernel`.
@@ -199,9 +200,9 @@ def exponential_power_kernel(
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_X, n_features) or (n_features,)
-        Rows, or a single row of shape (n_features,).
+        First set of rows, or a single row of shape (n_features,).
     Y : {array-like, sparse matrix}, default=None
-        Other rows, or a single row if X is a single row. X if None.
+        Second set of rows, or a single row if X is a single row. None means X.
     alpha : float, default=1.0
         Exponent in (0, 2]. A value of 1 gives the Laplacian kernel, and 2 gives the
         Gaussian kernel exp(-r^2).

@@ -74,11 +74,11 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
           parameters, such as ``Matern(nu=2.5)`` from :mod:`sklearn_crt.kernels`: the
           exact kernel between the row to be predicted and all training rows.
         - A callable: it takes two arrays of shapes (n, d) and (m, d), whose rows are
-          already multiplied by ``sigma``, and returns non-negative numbers of shape
+          already multiplied by ``sigma``, and returns a non-negative matrix of shape
           (n, m). The kernels of :mod:`sklearn.gaussian_process.kernels` are of this
           kind.
-        - :class:`Prototypes`: the exact kernel with a small number of weighted points
-          instead of all training rows.
+        - :class:`Prototypes`: the exact kernel between the row to be predicted and a
+          small number of weighted points, which replace the training rows.
         - A sampler, such as :class:`OPRFSampler`, or any other transformer: the inner
           products of its features replace the kernel, so only sums over the training
           rows are needed. The transformer is cloned and fitted, unless it is wrapped in
@@ -102,7 +102,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         The kernel that is used: a kernel object, ``Prototypes`` with the attribute
         ``prototypes_``, or the fitted transformer.
     sigma_ : float or ndarray of shape (n_features,)
-        The inverse length scale that is used. It does not exist if ``kernel`` is
+        The inverse length scale that is used. It is not defined if ``kernel`` is
         ``"linear"`` or a transformer without ``sigma_``.
     """
 

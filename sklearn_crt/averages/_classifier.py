@@ -97,17 +97,17 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     r"""Nadaraya-Watson classification: class frequencies weighted by a kernel.
 
     The frequency of a class is the fraction of the total kernel weight that its
-    training rows account for; rows closest to the query have the largest weights. This
-    is a smooth version of nearest-neighbour classification. If the model keeps the
+    training rows account for; the rows closest to the query have the largest weights.
+    This is a smooth version of nearest-neighbour classification. If the model keeps the
     training rows, the frequencies are calibrated by leave-one-out predictions, so no
     probability is 0 or 1.
 
     Parameters
     ----------
     class_weight : dict or "balanced", default=None
-        Class weights as a dictionary from label to weight, by which the weights of the
-        rows are multiplied; classes that are not listed have weight 1. ``"balanced"``,
-        which only ``fit`` supports, gives all classes the same total weight.
+        Dictionary that maps each label to the factor by which the weights of its rows
+        are multiplied; classes that are not listed have weight 1. ``"balanced"`` gives
+        all classes the same total weight; it is supported only by ``fit``.
 
     Attributes
     ----------
@@ -137,18 +137,18 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     With an exact kernel, ``predict_proba`` combines additive smoothing, which keeps
     frequencies that are based on few rows away from 0 and 1, with temperature scaling
     [4]_. Let n be the effective number of training rows on which the frequencies of the
-    K classes are based (:meth:`effective_sample_size`, for sample weights whose mean
-    over distinct rows is 1). The probabilities are
+    K classes are based (:meth:`effective_sample_size`, after scaling the sample weights
+    to a mean of 1 over distinct rows). The probabilities are
 
     .. math:: P(c \mid x) \propto
        \left(\frac{n\, p_c(x) + a / K}{n + a}\right)^t .
 
     The values of a, between 0.05 and 10, and t, between 0.6 and 1.5, minimise the
-    leave-one-out log loss on up to 1000 training rows. They are chosen in the first
-    call of ``predict_proba``. Neither a nor t changes the order of the classes, so
-    ``predict`` does not need them. With :class:`Prototypes`, both a and t are 1,
-    because no training row can be left out. With features, the frequencies are not
-    calibrated.
+    leave-one-out log loss on up to 1000 training rows. They are chosen when
+    ``predict_proba`` is called for the first time. Neither a nor t changes the order of
+    the classes, so ``predict`` does not need them. With :class:`Prototypes`, both a and
+    t are 1, because no training row can be left out. With features instead of an exact
+    kernel, the frequencies are not calibrated.
 
     If the kernel is approximated by D features, :math:`K(x, y) \approx f(x) \cdot
     g(y)`, the sums over j reduce to one vector per class. Fitting n rows then costs
@@ -169,8 +169,8 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     For third-party transformers, :math:`s = D^{-1/2} \sum_m |F_m Z_m|` with the
     features F of the row and their sums Z over the training rows. Unreliable
     probabilities are averaged with ``class_prior_``, whose weight is :math:`1 -
-    (\max(S, 0) / 2s)^2`, or less where this is necessary to keep the class with the
-    largest score the most probable one. If no class has a positive score, all methods
+    (\max(S, 0) / 2s)^2`, or less if this is necessary for the class with the largest
+    score to remain the most probable one. If no class has a positive score, all methods
     use ``class_prior_``. A single warning reports the number of unreliable predictions.
     With positive features or an exact kernel, a prediction is unreliable only if all
     kernel weights of the row vanish.
@@ -181,8 +181,8 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     on up to 1000 training rows, first in octaves (factors of two), then in quarters of
     an octave around the best one. With a sampler, multiples from 1/4 to 16 are compared
     on up to 2000 rows, in octaves and then in half octaves, and each row is predicted
-    from the sums of features from which its own contribution has been subtracted. Among
-    the multiples whose error rates are within half a standard error of the lowest error
+    from the sums of features after subtracting its own contribution. Among the
+    multiples whose error rates are within half a standard error of the lowest error
     rate, the one with the lowest Brier score is selected. The Brier score alone would
     favour too large a ``sigma``. In both cases, all copies of a row are left out
     together.
@@ -324,7 +324,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         return Smoothing.of(value).probabilities(shares, sizes)
 
     def decision_function(self, X: TableLike) -> np.ndarray:
-        """Return normalised class scores; the predicted class has the largest one.
+        """Return normalised class scores; the predicted class has the largest score.
 
         Parameters
         ----------

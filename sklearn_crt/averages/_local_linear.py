@@ -57,7 +57,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
         between rows. ``"auto"`` selects the multiple of ``"scale"`` that yields the
         lowest leave-one-out error in combination with the selected ``alpha``.
     alpha : float, array-like or "auto", default="auto"
-        Ridge penalty of the slopes, relative to the mean local variance of the
+        Ridge penalty on the slopes, relative to the mean local variance of the
         features: 0 means no penalty, and infinity yields the kernel average. If several
         penalties are given, the one with the lowest leave-one-out error is selected,
         but only if its error is more than one standard error below the error of the
@@ -119,7 +119,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for which predictions are made.
+            Rows at which slopes are computed.
 
         Returns
         -------

@@ -44,8 +44,8 @@ class Prototypes(TypedBaseEstimator):
     fast. The training rows are replaced by weighted k-means centres, which are computed
     separately for each class, or for groups of rows with similar targets. The time per
     prediction then does not depend on the number of training rows, and predictions are
-    several times as accurate as with random features that need the same memory. The
-    object has no ``fit`` method, because the estimator fits it.
+    several times as accurate as those from random features that need the same amount of
+    memory. The object has no ``fit`` method, because the estimator fits it.
 
     Parameters
     ----------
@@ -79,10 +79,11 @@ class Prototypes(TypedBaseEstimator):
 
     .. math:: \hat y(x) = \frac{\sum_p W_p K(x, m_p) y_p}{\sum_p W_p K(x, m_p)} .
 
-    Equal rows with equal targets are treated as one row with the sum of their weights,
-    and k-means processes the distinct rows in sorted order. Therefore the prototypes do
-    not depend on the order of the rows, on how the rows are divided into batches or
-    among merged models, or on whether a row has weight 2 or occurs twice.
+    Equal rows with equal targets are treated as one row whose weight is the sum of
+    their weights, and k-means processes the distinct rows in sorted order. Therefore
+    the prototypes do not depend on the order of the rows, on how the rows are divided
+    into batches or among merged models, or on whether a row has weight 2 or occurs
+    twice.
 
     ``partial_fit`` stores the rows as long as X has no more than about 4 million
     entries. Beyond this limit, several thousand rows at a time are merged into half as

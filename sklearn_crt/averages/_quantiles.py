@@ -140,8 +140,9 @@ class QuantilesMixin:
     def predict_quantiles(self, X: TableLike, quantiles: ArrayLike) -> np.ndarray:
         r"""Predict conditional quantiles of the targets.
 
-        They describe the distribution of the targets at a given row, for example their
-        median, or a range that contains 80 % of them.
+        Conditional quantiles describe the distribution of the targets at a given row,
+        for example through its median, or through an interval that contains 80 % of the
+        targets.
 
         Parameters
         ----------
@@ -192,13 +193,13 @@ class QuantilesMixin:
         The effective number of these rows is k, and :math:`s^2` is the unweighted mean
         of their squared residuals. The last term widens the distribution for rows
         unlike the training data: :math:`s_y` is the standard deviation of the targets,
-        s(x) the score of :meth:`score_samples`, r(x) the mean distance to five
-        neighbours that enters this score, and :math:`r_{99}` the 99 % quantile of this
-        distance among the training rows. Hence the term is zero for 95 % of new rows
-        from the same distribution. It increases with the distance from the training
-        rows, as the error does if the targets follow a linear trend, but only up to a
-        limit. The residuals are computed in the first call, which takes about as much
-        additional time as predictions for these training rows.
+        s(x) the score of :meth:`score_samples`, r(x) the mean distance to the five
+        nearest neighbours, which enters this score, and :math:`r_{99}` the 99 %
+        quantile of this distance among the training rows. Hence the term is zero for
+        95 % of new rows from the same distribution. It increases with the distance from
+        the training rows, as the error does if the targets follow a linear trend, but
+        only up to a limit. The residuals are computed in the first call, which takes
+        about as much additional time as predictions for these training rows.
 
         This is the normalised form of conformal prediction [1]_ with leave-one-out
         residuals instead of a separate calibration set.

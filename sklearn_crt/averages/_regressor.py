@@ -53,20 +53,19 @@ class NadarayaWatsonRegressor(
     the standard error s of the denominator S is estimated for features that can be
     negative. Predictions from such features are clipped to the range of the training
     targets. The estimate for a row is *unreliable* if :math:`S < 2s`. The prediction is
-    then a weighted mean of the kernel average, with the weight :math:`(\max(S, 0) /
-    2s)^2`, and of ``y_mean_``. A single warning reports the number of unreliable
+    then a weighted mean of ``y_mean_`` and the kernel average, whose weight is
+    :math:`(\max(S, 0) / 2s)^2`. A single warning reports the number of unreliable
     predictions. With positive features or an exact kernel, a prediction is unreliable
     only if all kernel weights of the row vanish.
 
-    ``sigma="auto"`` minimises the mean squared leave-one-out error, divided by the
+    ``sigma="auto"`` minimises the mean squared leave-one-out error relative to the
     variance of each output. With an exact kernel, multiples of ``"scale"`` from 1/2 to
     32 are compared on up to 1000 training rows, first in octaves (factors of two), then
     in quarters of an octave around the best one. With a sampler, multiples from 1/4 to
     16 are compared on up to 2000 rows, in octaves and then in half octaves, and each
-    row is predicted from the sums of features from which its own contribution has been
-    subtracted. ``"scale"`` is kept unless the error of another multiple is lower by
-    more than one standard error. In both cases, all copies of a row are left out
-    together.
+    row is predicted from the sums of features after subtracting its own contribution.
+    ``"scale"`` is kept unless the error of another multiple is lower by more than one
+    standard error. In both cases, all copies of a row are left out together.
 
     References
     ----------

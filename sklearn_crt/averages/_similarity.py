@@ -126,7 +126,7 @@ class SimilarityMixin:
 
     @available_if(keeps_all_rows)
     def score_samples(self, X: TableLike) -> np.ndarray:
-        """Return how similar rows are to the training rows, from 0 to 1.
+        """Return each row's similarity to the training rows, as a score from 0 to 1.
 
         The score is the proportion of training rows that are no more similar to the
         other training rows than the given row is. Hence about 1 % of new rows from the
@@ -157,8 +157,9 @@ class SimilarityMixin:
         standardised columns. The second quantity also detects changes in columns that
         the kernel ignores because they have little effect on the targets, for instance
         after they have been shrunk by a :class:`LearnedMetric`. Both quantities are
-        converted to quantiles among the training rows. The lower of these two quantiles
-        is again compared with the training rows, which yields the score.
+        converted to quantiles among the training rows. The score is the proportion of
+        training rows for which the lower of the two quantiles is no larger than it is
+        for the given row.
 
         Examples
         --------

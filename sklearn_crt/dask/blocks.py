@@ -235,8 +235,8 @@ def map_rows(method: Any, X: Any) -> Any:
     TypeError
         If X is in memory, or if the method returns several arrays.
     ValueError
-        If the columns of a block, when it is computed, differ from those that X
-        declares.
+        If the columns of a block differ from those that X declares; this is checked
+        when the block is computed.
 
     See Also
     --------

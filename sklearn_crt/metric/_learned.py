@@ -132,13 +132,12 @@ class MetricValue(FittedValue):
 class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle):
     r"""Learn a transformation after which nearby rows have similar targets.
 
-    This supervised transformer rescales and rotates the columns, so that Euclidean
+    This supervised transformer rescales and rotates the columns so that Euclidean
     distance reflects how the target varies. Use it as the first step of a pipeline
     whose final estimator is local linear regression, a kernel average, nearest
     neighbours, ridge regression on random features, or a support vector machine.
-    Columns and directions that are
-    unrelated to the target are shrunk. Columns are standardised first, so that their
-    units do not matter.
+    Columns and directions that are unrelated to the target are shrunk. Columns are
+    standardised first, so that their units do not matter.
 
     Parameters
     ----------
@@ -151,22 +150,22 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         which local linear regression has the lowest error on held-out rows. ``"nca"``
         needs labels, which may be stored as floats.
     columns : {"auto", "linear", "hats"}, default="auto"
-        Features of single columns; the map is linear in these features. With
-        ``"linear"``, they are the standardised columns, in which outliers are moved
-        towards the other values. ``"hats"`` adds hat functions of each column, which
-        peak at six of its quantiles and can represent thresholds and effects that are
-        not monotonic. ``"auto"`` selects the option with the lower error. It does not
-        try hat functions if there are fewer than five rows per feature, or if
-        ``method="auto"`` and the targets are labels.
+        Type of the features that are computed from individual columns; the map is
+        linear in these features. With ``"linear"``, they are the standardised columns,
+        in which outliers are moved towards the other values. ``"hats"`` adds hat
+        functions of each column, which peak at six of its quantiles and can represent
+        thresholds and effects that are not monotonic. ``"auto"`` selects the option
+        with the lower error. It does not try hat functions if there are fewer than five
+        rows per feature, or if ``method="auto"`` and the targets are labels.
     random_state : int, RandomState instance or None, default=None
-        Seed of the frequencies of ``"agop"`` and of the minibatches of ``"nca"``.
+        Seed for the random frequencies of ``"agop"`` and the minibatches of ``"nca"``.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_columns, n_features)
-        Mean derivatives, over the training rows, of the transformed columns with
-        respect to the columns of X. As for standardised columns, the variances of the
-        transformed columns sum to the number of columns of X that are not constant.
+        Derivatives of the transformed columns with respect to the columns of X,
+        averaged over the training rows. As for standardised columns, the variances of
+        the transformed columns sum to the number of columns of X that are not constant.
     metric_ : ndarray of shape (n_features, n_features)
         Mean over the training rows of J'J, where J is the Jacobian of the
         transformation. For two rows x and y that are close to each other, (x - y)' J'J
@@ -178,7 +177,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         The method that was chosen. It is ``"none"`` if nothing can be learned because
         there is only one class, or because the targets or the rows are constant.
     columns_ : {"linear", "hats"}
-        The chosen features of single columns.
+        The chosen type of features.
     scores_ : dict
         Score of local linear regression with each candidate metric, on rows from which
         the metric was not learned; larger is better. The score is R² for numerical
@@ -218,14 +217,14 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
       to the metric of the previous round.
     * ``"nca"`` is neighbourhood components analysis [3]_. It minimises the log loss of
       leave-one-out kernel averages by 150 steps of Adam on minibatches of 1000 rows,
-      and starts from the metric of ``"evidence"``.
+      starting from the metric of ``"evidence"``.
 
     ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The
     result is the same as after ``fit`` on all rows together. To this end, the
-    transformer keeps a random sample of at most 16,384 rows, or 4 million entries of X,
-    and learns the metric from it. The sample depends only on the content of the rows.
-    Call ``freeze()`` to discard it when no more rows will be added. A row of weight 2
-    is equivalent to two equal rows.
+    transformer keeps a random sample of at most 16,384 rows and at most 4 million
+    entries of X, and learns the metric from it. The sample depends only on the content
+    of the rows. Call ``freeze()`` to discard it when no more rows will be added. A row
+    of weight 2 is equivalent to two equal rows.
 
     References
     ----------
@@ -313,16 +312,16 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     def partial_fit(
         self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Add a batch of rows; the result equals ``fit`` on all rows together.
+        """Add a batch of rows; the result equals that of ``fit`` on all rows.
 
         Batches may contain new labels.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            More rows.
+            Additional training rows.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Their targets.
+            Targets of these rows.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; rows of weight 0 are left out.
 

@@ -89,9 +89,10 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
           those of :class:`~sklearn.kernel_approximation.Nystroem`.
         - A sampler, or any other transformer. It is cloned and fitted, unless it is
           wrapped in a ``FrozenEstimator``, which is used as it is. With
-          :class:`CentersRBFSampler` the penalty is that of kernel ridge regression at
-          its centres. With :class:`AnovaSampler`, X is a raw table: a data frame or an
-          array with numbers, categories and missing values.
+          :class:`CentersRBFSampler`, the penalised quantity is the squared norm of the
+          function in the space of the kernel, as in kernel ridge regression. With
+          :class:`AnovaSampler`, X is a raw table: a data frame or an array with
+          numbers, categories and missing values.
         - ``"linear"``: the columns of X are already features, as at the end of a
           pipeline.
     n_components : int or "auto", default="auto"
@@ -113,7 +114,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
     kernel_ : sampler, transformer or "linear"
         The fitted transformer that computes the features; its ``repr`` shows ``sigma``.
     sigma_ : float or ndarray of shape (n_features,)
-        The inverse length scale that is used. It does not exist if ``kernel_`` has no
+        The inverse length scale that is used. It is not defined if ``kernel_`` has no
         ``sigma_``.
     """
 
@@ -169,7 +170,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights. If their mean over the rows with positive weight is 1
             or more, a row of weight w counts as w rows, so integer weights have the
-            same effect as repeated rows. If the mean is below 1, the weights are
+            same effect as repeating the rows. If the mean is below 1, the weights are
             divided by it. In that case, ``alpha_`` is proportional to the weights, but
             the selected ``sigma`` and ``n_components``, the predictions and their
             standard deviations depend only on the ratios of the weights. A warning is

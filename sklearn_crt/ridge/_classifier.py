@@ -51,8 +51,8 @@ class RandomFeatureRidgeClassifier(
         least 5e-7 times that eigenvalue. Penalties that are too small for the variance
         of the indicators are excluded.
     class_weight : dict or "balanced", default=None
-        Class weights as a dictionary from label to weight, by which the weights of the
-        rows are multiplied; classes that are not listed have weight 1. Unlike
+        Dictionary that maps each label to the factor by which the weights of its rows
+        are multiplied; classes that are not listed have weight 1. Unlike
         ``sample_weight``, class weights are not interpreted as numbers of rows.
         ``"balanced"`` gives all classes the same total weight, and is not supported by
         ``partial_fit``. With class weights, probabilities refer to a population in
@@ -67,7 +67,7 @@ class RandomFeatureRidgeClassifier(
     coef_ : ndarray of shape (1, n_components) or (n_classes, n_components)
         Coefficients of the features.
     intercept_ : ndarray of shape (1,) or (n_classes,)
-        Predicted indicators of a row whose features are all zero.
+        Predicted indicators for a row whose features are all zero.
     loo_errors_ : ndarray of shape (n_sigmas, n_alphas)
         Leave-one-out errors: mean squared errors of the predicted indicators, summed
         over the indicators. An error is infinite if it cannot be computed, or if a
@@ -86,8 +86,8 @@ class RandomFeatureRidgeClassifier(
     -----
     The targets are the indicators of the classes: 1 for the class of a row and 0 for
     the other classes. For two classes the only target is the difference of the two
-    indicators, 1 or -1. The coefficients, the leave-one-out predictions and the limit
-    for the penalties of ``alpha="auto"`` are computed as in
+    indicators, 1 or -1. The coefficients, the leave-one-out predictions and the lower
+    limit on the penalties of ``alpha="auto"`` are computed as in
     :class:`RandomFeatureRidge`. For two classes, the coefficients equal those of
     :class:`~sklearn.linear_model.RidgeClassifier`; for more classes, they are half as
     large.
@@ -107,11 +107,11 @@ class RandomFeatureRidgeClassifier(
     term with :math:`\varepsilon` corresponds to one additional row whose label is
     unknown, and prevents probabilities of 0 and 1.
 
-    The penalty and ``sigma`` are selected by the lowest log loss of these
-    probabilities, computed with :math:`M = 0`, among all penalties whose leave-one-out
-    error is at most 10 % above the lowest error for the same ``sigma``. If there are
-    many classes, the log loss is computed on fewer rows, so that the number of rows
-    times the number of classes is about 65,536.
+    The penalty and ``sigma`` are those with the lowest log loss of these probabilities,
+    computed with :math:`M = 0`, among all penalties whose leave-one-out error is at
+    most 10 % above the lowest error for the same ``sigma``. If there are many classes,
+    the log loss is computed on fewer rows, so that the number of rows times the number
+    of classes is about 65,536.
 
     References
     ----------
@@ -186,7 +186,7 @@ class RandomFeatureRidgeClassifier(
         return to_namespace_of(found.astype(dtype, copy=False), X)
 
     def decision_function(self, X: TableLike) -> np.ndarray:
-        """Return the class scores; the predicted class has the largest one.
+        """Return the class scores; the predicted class has the largest score.
 
         Parameters
         ----------

@@ -20,7 +20,7 @@ from ._base import BaseRandomFeatureRidge
 
 
 class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
-    r"""Ridge regression on random features that selects its penalty and ``sigma``.
+    r"""Ridge regression on random features, with automatic parameter selection.
 
     This is a fast approximation of kernel ridge regression for large data sets. The
     penalty and the inverse length scale ``sigma`` of the kernel are selected by the
@@ -102,8 +102,8 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     of the rows, but not on their order or their division into batches. Equal rows with
     equal targets are left out together. If the sampler has a ``penalty_`` matrix K, the
     penalty is :math:`\alpha\, b'Kb`, and V and w solve the generalised eigenproblem
-    :math:`Z'Zv = wKv`. All outputs share one sigma, which minimises the sum of their
-    errors, each divided by the variance of the output.
+    :math:`Z'Zv = wKv`. All outputs share one sigma, which minimises the sum of the
+    errors, each divided by the variance of the corresponding output.
 
     With ``alpha="auto"`` the prior standard deviation of the function, which is defined
     by the prior variance below, is limited to 5 times the standard deviation of the
@@ -222,8 +222,8 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
             With ``clip=True`` they are limited as described in the Notes of the class.
         std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Standard deviations of new targets, including the noise. They are infinite
-            if the training rows leave no degrees of freedom to estimate the noise. Only
-            returned with ``return_std=True``.
+            if the training rows leave no degrees of freedom to estimate the noise. They
+            are returned only if ``return_std=True``.
         """
         mean, variance, solution = self._moments(X, "predict", variance=return_std)
         if not return_std:
@@ -234,8 +234,9 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     def predict_quantiles(self, X: TableLike, quantiles: ArrayLike) -> np.ndarray:
         r"""Predict conditional quantiles of the targets.
 
-        They describe the distribution of the targets at a given row, for example their
-        median, or a range that contains 80 % of them.
+        Conditional quantiles describe the distribution of the targets at a given row,
+        for example through its median, or through an interval that contains 80 % of the
+        targets.
 
         Parameters
         ----------
@@ -275,7 +276,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         quantile of the negated errors at the level 1 - p. The training rows are sorted
         by :math:`v_i` and split into up to five groups of equal size (at least 200
         rows), and the quantile is taken over the n rows of the group whose range
-        contains :math:`v(x)`. Hence the estimated noise may be larger where there are
+        contains :math:`v(x)`. Hence the estimated noise may be larger in regions with
         fewer training rows.
         """
         levels = check_levels(quantiles)
@@ -342,12 +343,12 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         return self._output(self._quantiles(X, "predict_interval", levels), X)
 
     def score_samples(self, X: TableLike) -> np.ndarray:
-        """Return how similar rows are to the training rows, from 0 to 1.
+        """Return each row's similarity to the training rows, as a score from 0 to 1.
 
         The score is the proportion of training rows whose leave-one-out predictions
-        have at least as large a variance as the prediction for the given row. About 1 %
-        of new rows from the same distribution have scores of at most 0.01. A score near
-        0 indicates that a prediction may be an extrapolation.
+        have a variance at least as large as that of the prediction for the given row.
+        About 1 % of new rows from the same distribution have scores of at most 0.01. A
+        score near 0 indicates that a prediction may be an extrapolation.
 
         Parameters
         ----------

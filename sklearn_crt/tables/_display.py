@@ -37,9 +37,9 @@ class EffectsDisplay:
 
     Use :meth:`from_estimator` to create a display. By default, each of the largest
     effects of the model is drawn in its own panel: as a curve with a band of two
-    standard deviations on each side for a numeric column, points with error bars for a
-    categorical column, and a heat map for a pair of columns. For a single row, bars
-    show the effects that add up to its prediction.
+    standard deviations on each side for a numeric column, as points with error bars for
+    a categorical column, and as a heat map for a pair of columns. For a single row,
+    bars show the effects that add up to its prediction.
 
     Parameters
     ----------

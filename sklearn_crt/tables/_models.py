@@ -50,10 +50,11 @@ class BaseKernelModel(LifeCycle):
         Number of cross-validation folds; predictions for the held-out folds determine
         the weights of the three models.
     n_jobs : int, default=None
-        Number of processes for the folds; -1 uses all processors, None means one.
+        Number of processes that fit the folds in parallel; -1 uses all processors, None
+        means one.
     random_state : int, RandomState instance or None, default=None
-        Seed of the landmarks and of the learned metric. Pass an int for reproducible
-        results.
+        Seed for the choice of the landmarks and for the learned metric. Pass an int for
+        reproducible results.
 
     Attributes
     ----------
@@ -146,7 +147,7 @@ class BaseKernelModel(LifeCycle):
         return V, blend.predict(V).astype(V.dtype, copy=False)
 
     def score_samples(self, X: TableLike) -> np.ndarray:
-        """Return scores between 0 and 1 of the similarity to the training rows.
+        """Return each row's similarity to the training rows, as a score from 0 to 1.
 
         The score is the proportion of training rows that are no more similar to the
         other training rows than the given row is. Hence about 1 % of new rows from the
@@ -300,8 +301,8 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         Returns
         -------
         values : ndarray of shape (n_samples,) or (n_samples, n_quantiles)
-            Each prediction plus the quantiles of the errors of cross-validated
-            predictions.
+            The predictions, each plus the quantiles of the cross-validated prediction
+            errors.
 
         Raises
         ------
@@ -328,7 +329,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         -------
         effects : Effects
             The effects of the ANOVA model multiplied by its weight, in the format of
-            :meth:`RandomFeatureRidge.effects`. The last one, ``"remainder"``, is the
+            :meth:`RandomFeatureRidge.effects`. The last effect, ``"remainder"``, is the
             contribution of the other two models.
         """
         (V, mean), blend = self._predictions(X), self._value.solution
@@ -364,7 +365,7 @@ class KernelClassifier(ClassifierMixin, BaseKernelModel):
     Parameters
     ----------
     class_weight : dict or "balanced", default=None
-        Class weights as a dictionary from label to weight. The weight of each row is
+        Dictionary that maps labels to class weights. The weight of each row is
         multiplied by the weight of its class. ``"balanced"`` gives all classes the same
         total weight.
 

@@ -198,15 +198,16 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         longitude. The effect of a group is a function of all its columns. Every other
         column is a group of its own.
     categories : list of str or int, default=None
-        Numeric columns whose numbers are codes of categories, such as regions. Strings
-        and columns of type ``category`` need not be listed.
+        Numeric columns that contain codes of categories, such as regions. Strings and
+        columns of type ``category`` need not be listed.
     n_jobs : int, default=None
         Number of threads that ``transform`` uses. -1 uses all processors; None uses as
         many threads as NumPy's linear algebra, or a single thread inside joblib
         workers.
     random_state : int, RandomState instance or None, default=None
-        Seed of the landmarks, which are training rows. Their choice depends on the
-        content of the rows, not on their order. Pass an int for reproducible results.
+        Seed for choosing the landmarks, which are training rows. The choice depends on
+        the content of the rows, not on their order. Pass an int for reproducible
+        results.
 
     Attributes
     ----------
@@ -229,11 +230,11 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     The kernel of a column is :math:`k_j(x, y) = e^{-|u - v|} + e^{-(u - v)^2 / 2}` for
     standardised numbers u and v. For categorical columns, the kernel is 1 for equal and
     0 for different categories. Standardised numbers are softly clipped at 4 standard
-    deviations. Missing values of numerical columns are replaced by the median, and a
-    separate effect indicates them. Missing values of a categorical column form a
-    category of their own. Categories with fewer than 10 rows are merged into a single
-    category, which also represents categories that were not present in ``fit``. Dates
-    are converted to days since 1970.
+    deviations. Missing values of numerical columns are replaced by the median, and an
+    additional effect represents missingness. Missing values of a categorical column
+    form a category of their own. Categories with fewer than 10 rows are merged into a
+    single category, which also represents categories that were not present in ``fit``.
+    Dates are converted to days since 1970.
 
     Each kernel is centred over the landmarks and scaled to mean diagonal 1. With
     weights :math:`w_j` and the strength c of interactions,
@@ -242,9 +243,10 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
        K_2 = K_1 + c \sum_{i<j} w_i w_j k_i k_j, \quad
        K_{\text{all}} = \frac{\prod_j (1 + c\, w_j k_j) - 1}{c}.
 
-    Because functions of :math:`k_j` have mean zero, interactions contain no effects of
-    single columns [2]_, [3]_. The features are those of the Nyström method,
-    :math:`K_{nm} L^{-T}`, where :math:`L L'` is the kernel matrix of m landmarks.
+    Because all functions in the space of :math:`k_j` have mean zero, interactions
+    contain no effects of individual columns [2]_, [3]_. The features are those of the
+    Nyström method, :math:`K_{nm} L^{-T}`, where :math:`L L'` is the kernel matrix of m
+    landmarks.
 
     Initially, all weights are equal. In each of up to six rounds a ridge regression is
     fitted, and the weight of a column is set to the standard deviation of the sum of
@@ -344,7 +346,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     def partial_fit(
         self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Add a batch of rows; the result equals ``fit`` on all rows together.
+        """Add a batch of rows; the result equals that of ``fit`` on all rows.
 
         The first batch determines which columns are numeric, and whether the targets
         are labels. Later batches may contain new categories and new labels.
@@ -352,9 +354,9 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         Parameters
         ----------
         X : {data frame, array-like} of shape (n_samples, n_features)
-            More rows.
+            Additional training rows.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Their targets.
+            Targets of these rows.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights.
 
