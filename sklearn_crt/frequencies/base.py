@@ -120,8 +120,8 @@ class Frequencies:
         Returns
         -------
         stacked : array of shape (n_features + 2, n_frequencies) or None
-            The matrix, where r is a number that is added for every frequency; None if
-            the frequencies are not stored as a matrix.
+            The matrix, or None if the frequencies are not stored as a matrix. The
+            number r is added to the result for every frequency.
         """
         return stack(self.weights, scale, offsets)
 
@@ -397,7 +397,7 @@ def get_coupling(
         can use this coupling. None excludes the couplings in which a frequency w
         represents the pair w and -w.
     reason : str, default=""
-        Reason, stated in the error message, why some couplings cannot be used.
+        Reason why some couplings cannot be used, for the error message.
 
     Returns
     -------

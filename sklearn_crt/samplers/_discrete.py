@@ -46,15 +46,16 @@ class DiscreteSampler(BaseFeatureSampler):
         means 1e-8. With ``positive=False``, ``fit`` raises ValueError unless
         ``epsilon`` is None.
     center : bool, default=True
-        Whether to subtract the column means first, which does not change the kernel.
+        Whether to subtract the column means first. This does not change the kernel.
         With ``positive=True``, the minima are subtracted instead, and ``fit`` raises
         ValueError if ``center=False``.
 
     Attributes
     ----------
     center_ : ndarray of shape (n_features,)
-        The vector that is subtracted from the rows: the column means, the column minima
-        minus ``epsilon / sigma`` with ``positive=True``, or zero with ``center=False``.
+        The vector that is subtracted from the rows: the column means by default, the
+        column minima minus ``epsilon / sigma`` if ``positive=True``, and zero if
+        ``center=False``.
     """
 
     _parameter_constraints: dict = {

@@ -58,7 +58,7 @@ def assert_unbiased(
     Raises
     ------
     AssertionError
-        If the mean of the estimates differs from the kernel.
+        If the mean of the estimates differs significantly from the kernel.
 
     Examples
     --------
@@ -340,7 +340,7 @@ def _largest_phases(fitted: Any, X: np.ndarray) -> np.ndarray:
 def check_sampler(
     sampler: BaseFeatureSampler, n_features: int = 4, *, X: np.ndarray | None = None
 ) -> None:
-    """Run all checks of a sampler: nesting, invariance, bias and variance.
+    """Run all checks on a sampler: nesting, invariance, bias and variance.
 
     If ``variance_is_exact_`` is True, the variance is checked for the coupling of the
     sampler. Otherwise it is checked for ``coupling="iid"``, provided that the sampler

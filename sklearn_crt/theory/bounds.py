@@ -39,7 +39,8 @@ def oprf_log_sup(
     n_features : int
         Dimension d of x and y.
     A : float
-        Negative parameter of the features; the products are unbounded for A = 0.
+        Parameter A of the features, which must be negative; for A = 0, the products are
+        unbounded.
 
     Returns
     -------
@@ -105,7 +106,7 @@ def oprf_tail_bound(
     Parameters
     ----------
     eps : float or array-like
-        Positive absolute error.
+        Absolute error, which must be positive.
     n_frequencies : int
         Number M of frequencies.
     sq_sum : float or array-like
@@ -116,7 +117,7 @@ def oprf_tail_bound(
     n_features : int
         Dimension d of x and y.
     A : float
-        Negative parameter of the features.
+        Parameter A of the features, which must be negative.
     upper : bool, default=False
         If False, the bound applies to errors of either sign and to independent
         frequencies. If True, it applies to estimates that exceed the kernel by ``eps``
@@ -186,7 +187,7 @@ def oprf_uniform_n_frequencies(
     Parameters
     ----------
     eps : float
-        Positive absolute error.
+        Absolute error, which must be positive.
     delta : float
         Permitted probability, between 0 and 1, that the error exceeds ``eps`` for some
         pair.
@@ -195,7 +196,7 @@ def oprf_uniform_n_frequencies(
     n_features : int
         Dimension d of x and y.
     A : float
-        Negative parameter of the features.
+        Parameter A of the features, which must be negative.
 
     Returns
     -------

@@ -49,7 +49,7 @@ class ComplexExponentialSampler(BaseFeatureSampler):
     diagonal_ : ndarray of shape (n_features,)
         The diagonal a, as a real array if all entries are real.
     phase_ : float
-        Phase in radians of the last column. It is used only if ``n_components`` is odd
+        Phase of the last column, in radians. It is used only if ``n_components`` is odd
         and each frequency has two columns.
 
     See Also

@@ -155,7 +155,8 @@ class GaussianCoefficient(BaseFeatureSampler):
     a_ : float
         Constant part of the coefficient, 1/h.
     phase_ : float
-        Phase in radians of the last column. It is used only if ``n_components`` is odd.
+        Phase of the last column, in radians. It is used only if ``n_components`` is
+        odd.
 
     See Also
     --------
