@@ -73,7 +73,7 @@ class Frequencies:
         X : {array, sparse matrix} of shape (..., n_samples, n_features)
             Rows, as an array of the same library as the frequencies.
         out : ndarray of shape (..., n_samples, n_frequencies), default=None
-            Output array. If it is given, the result may be written to it.
+            Output array, to which the result may be written.
 
         Returns
         -------
@@ -256,7 +256,7 @@ class Coupling(ABC):
             ``rvs(size, random_state)``. A smaller draw from ``rvs`` must equal the
             beginning of a larger draw.
         n_frequencies, n_features : int
-            Number m of frequencies, and their dimension d.
+            Number m and dimension d of the frequencies.
         rng : numpy.random.Generator
             Random generator. Directions, norms and other quantities are drawn from
             separate child generators, which are created by ``rng.spawn``.
@@ -273,7 +273,7 @@ class Coupling(ABC):
         Parameters
         ----------
         n_frequencies, n_features : int
-            Number m of frequencies, and their dimension d.
+            Number m and dimension d of the frequencies.
 
         Returns
         -------
@@ -303,7 +303,7 @@ class Coupling(ABC):
         Parameters
         ----------
         n_frequencies, n_features : int
-            Number m of frequencies, and their dimension d.
+            Number m and dimension d of the frequencies.
 
         Returns
         -------

@@ -182,9 +182,9 @@ class PoissonSampler(DiscreteSampler):
 
     Notes
     -----
-    Let w be one of m frequencies, whose d coordinates are independent Poisson variables
-    with mean :math:`\lambda`, and let x be a row that is shifted by ``-center_`` and
-    then multiplied by sigma ([1]_, equation 10 and section 3.2.1). Then
+    Let w be one of m frequencies. Its d coordinates are independent Poisson variables
+    with mean :math:`\lambda`. Let x be a row that is shifted by ``-center_`` and then
+    multiplied by sigma ([1]_, equation 10 and section 3.2.1). Then
 
     .. math:: f(x) = \frac{e^{\lambda d / 2 - |x|^2 / 2}}{\sqrt m}
        \prod_{l=1}^d \left(\frac{x_l}{\sqrt\lambda}\right)^{w_l}, \qquad 0^0 = 1,
@@ -282,8 +282,8 @@ class GeometricSampler(DiscreteSampler):
 
     Notes
     -----
-    Let w be one of m frequencies, whose d coordinates are independent with :math:`P(w_l
-    = k) = p (1 - p)^k`, and let x be a row that is shifted by ``-center_`` and then
+    Let w be one of m frequencies. Its d coordinates are independent, with :math:`P(w_l
+    = k) = p (1 - p)^k`. Let x be a row that is shifted by ``-center_`` and then
     multiplied by sigma ([1]_, equation 10 and section 3.2.2). Then
 
     .. math:: f(x) = \frac{e^{-|x|^2 / 2}}{p^{d/2} \sqrt m}

@@ -1,4 +1,4 @@
-"""A check for linear attention, including third-party implementations."""
+"""A check for implementations of linear attention, including third-party ones."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def assert_unbiased(
         tails.
     X, Y : ndarray, default=None
         Queries and keys. If X is None, a small set of rows is generated. If Y is None,
-        the keys are the queries.
+        the queries are also used as keys.
     n_blocks : int, default=50000
         Number of independent blocks into which the frequencies of a fit with many
         features are split. This part of the check is skipped if ``n_blocks`` is 0, or
@@ -91,7 +91,7 @@ def assert_variance(
         tails.
     X, Y : ndarray, default=None
         Queries and keys. If X is None, a small set of rows is generated. If Y is None,
-        the keys are the queries.
+        the queries are also used as keys.
     n_blocks : int, default=50000
         Number of independent estimates. Each uses one block of frequencies of a sampler
         fitted with many blocks.
@@ -146,7 +146,7 @@ def assert_coupling(
     Raises
     ------
     AssertionError
-        If one of these conditions is violated.
+        If one of the conditions above is violated.
 
     Examples
     --------

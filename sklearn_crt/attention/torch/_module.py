@@ -248,7 +248,7 @@ class LinearAttention(MapsOfHeads):
         Returns
         -------
         output : Tensor
-            Averages of the values, in the shape of query.
+            Averages of the values, with the shape of query.
         weights : None
             Always None, because attention weights are not computed.
 
@@ -292,13 +292,13 @@ class LinearAttention(MapsOfHeads):
         state : dict of Tensor, default=None
             State returned by the call for the preceding tokens; None in the first call.
             The first axis of each entry is the batch, so ``{name: part[beams] for name,
-            part in state.items()}`` is the state of a selection of the sequences. The
+            part in state.items()}`` selects the state of some of the sequences. The
             state is a plain dictionary of tensors that can be saved, moved or detached.
 
         Returns
         -------
         output : Tensor
-            Attention of the new tokens, in the shape of x.
+            Attention output for the new tokens, with the shape of x.
         state : dict of Tensor
             State that includes the new tokens. The input state is not changed.
 

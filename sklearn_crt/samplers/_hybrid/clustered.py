@@ -197,7 +197,7 @@ class ClusteredSampler(BaseFeatureSampler):
         few features for all maps, random Fourier features are used for all rows, and a
         warning reports the required number.
     random_state : int, RandomState instance or None, default=None
-        Seed of the clustering and of the random frequencies.
+        Seed for the clustering and the random frequencies.
 
     Attributes
     ----------
