@@ -220,8 +220,8 @@ def fmm_attention(
 
     Notes
     -----
-    For the attention matrix D of the near field and feature maps :math:`\phi_1 ...
-    \phi_r`, the output [1]_ is
+    Let D be the attention matrix of the near field, and :math:`\phi_1 ... \phi_r` the
+    feature maps. The output is [1]_
 
     .. math:: w_1 D V + w_2 \sum_{l=1}^r \frac{\phi_l(Q) (\phi_l(K)^\top V)}
        {\phi_l(Q) (\phi_l(K)^\top 1)} ,

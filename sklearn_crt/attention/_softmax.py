@@ -248,13 +248,13 @@ def coreset_attention(
     do not overflow. The error is of the order of the covariance between scores and
     values within the clusters.
 
-    The clusters are found by three iterations of k-means, initialised with k-means++ on
-    a sample of the keys that is drawn with a fixed seed. The clusters do not depend on
-    the order of the keys, and do not change if the same vector is added to all keys. To
-    find them, the keys of each batch and head are copied to the CPU, so
-    ``torch.compile`` and ``jax.jit`` cannot trace the function. The rest is computed on
-    the device of q, and gradients are propagated to q, k, v and a numeric mask as if
-    the clusters were fixed.
+    The clusters are found by three iterations of k-means. The initial centres are
+    chosen by k-means++ from a sample of the keys, which is drawn with a fixed seed. The
+    clusters do not depend on the order of the keys, and do not change if the same
+    vector is added to all keys. To find them, the keys of each batch and head are
+    copied to the CPU, so ``torch.compile`` and ``jax.jit`` cannot trace the function.
+    The rest is computed on the device of q, and gradients are propagated to q, k, v and
+    a numeric mask as if the clusters were fixed.
 
     For L rows, the function takes O(L n_points (d + e)) time and O(L n_points) memory.
 

@@ -41,7 +41,7 @@ def assert_unbiased(
     Parameters
     ----------
     sampler : sampler
-        The sampler to check, with a number for ``sigma``. The norms of the rows,
+        The sampler to check. Its ``sigma`` must be a number. The norms of the rows,
         multiplied by sigma, should not exceed 1; otherwise the estimates have heavy
         tails.
     X, Y : ndarray, default=None
@@ -86,7 +86,7 @@ def assert_variance(
     Parameters
     ----------
     sampler : sampler
-        The sampler to check, with a number for ``sigma``. The norms of the rows,
+        The sampler to check. Its ``sigma`` must be a number. The norms of the rows,
         multiplied by sigma, should not exceed 1; otherwise the estimates have heavy
         tails.
     X, Y : ndarray, default=None

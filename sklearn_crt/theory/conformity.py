@@ -65,7 +65,7 @@ def rf_conformity(
         Cosine c of the angle between any two frequencies: 0 for orthogonal frequencies,
         and -1/(d - 1) for simplex frequencies. None means independent frequencies.
     log : bool, default=False
-        Whether to return the logarithm, which does not overflow.
+        Whether to return the logarithm of the conformity, which avoids overflow.
 
     Returns
     -------
