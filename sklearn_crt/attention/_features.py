@@ -45,7 +45,7 @@ DETERMINISTIC = tuple(_FUNCTIONS)
 
 
 class DeterministicMap:
-    """Deterministic positive features, one per column of the raw rows."""
+    """Deterministic positive features, one per column of the rows."""
 
     is_positive = True
     n_components = 0  # stands for the number of columns of the rows

@@ -64,9 +64,9 @@ def linear_attention(
     v : array of shape (..., n_keys, e)
         Values.
     feature_map : fitted sampler, FeatureMap, str, or list of these
-        A sampler with ``kernel="softmax"``, or its ``map_``, fitted with
-        ``sigma=d**-0.25`` on queries and, as ``X_key``, on keys that have the same
-        distribution as q and k. If a map was fitted with another sigma, it is rescaled
+        A sampler with ``kernel="softmax"``, or its ``map_``. Fit the sampler with
+        ``sigma=d**-0.25`` on queries (``X``) and keys (``X_key``) that have the same
+        distributions as q and k. If a map was fitted with another sigma, it is rescaled
         and still estimates exp(q.k / sqrt(d)) without bias, but the parameter A of
         :class:`~sklearn_crt.OPRFSampler` is then no longer optimal. The names
         ``"elu+1"``, ``"elu(-)+1"`` and ``"relu"`` select deterministic features, which
@@ -88,18 +88,17 @@ def linear_attention(
     -------
     output : array of shape (..., n_queries, e)
         Averages of the values, as an array of the same library and dtype as q. The
-        output is 0 for a query that attends to no key. If a map has features of both
-        signs, and the denominator in the formula below is not well above its standard
-        error, the output is blended with, or replaced by, the mean of the values that
-        the query attends to, as in the Nadaraya-Watson estimators. As in exact
-        attention, the output is NaN if the query or a key that it attends to is not
-        finite.
+        output is 0 for a query that attends to no key. If the features can be negative
+        and the denominator in the formula below is not well above its standard error,
+        the output is shrunk towards the mean of the values that the query attends to,
+        as in the Nadaraya-Watson estimators. As in exact attention, the output is NaN
+        if the query or a key that it attends to is not finite.
 
     Raises
     ------
     TypeError, ValueError
-        If the arrays do not match each other or the map in shape, or if q or k is a
-        NumPy array with non-finite values.
+        If the shapes of the arrays do not match each other or the map, or if q or k is
+        a NumPy array with non-finite values.
 
     See Also
     --------
@@ -193,14 +192,14 @@ def fmm_attention(
     v : array of shape (..., n_rows, e)
         Values.
     feature_maps : list, default=("elu+1", "elu(-)+1")
-        The r feature maps of the far field, each specified like ``feature_map`` in
-        :func:`linear_attention`.
+        The r feature maps for linear attention to all keys (the far field), each
+        specified like ``feature_map`` in :func:`linear_attention`.
     band : int
         The near field of row i consists of the keys j with abs(i - j) <= band.
     near_weight, far_weight : float or array, default=0.5
-        Positive weights of the near field and of each far field, for instance sigmoids
-        of trainable parameters. Arrays, such as one weight per head, are broadcast
-        against the shape (..., n_rows, e).
+        Positive weights of the near field and of each far-field map, for instance
+        sigmoids of trainable parameters. Arrays, such as one weight per head, are
+        broadcast against the shape (..., n_rows, e).
     causal : bool, default=False
         Whether row i attends only to the keys 0 to i.
     key_mask : array of shape (..., n_rows), default=None
@@ -221,8 +220,8 @@ def fmm_attention(
 
     Notes
     -----
-    For the attention matrix D of the near field and feature maps :math:`\phi_1 ...
-    \phi_r`, the output [1]_ is
+    Let D be the attention matrix of the near field, and :math:`\phi_1 ... \phi_r` the
+    feature maps. The output is [1]_
 
     .. math:: w_1 D V + w_2 \sum_{l=1}^r \frac{\phi_l(Q) (\phi_l(K)^\top V)}
        {\phi_l(Q) (\phi_l(K)^\top 1)} ,
@@ -343,7 +342,7 @@ def fit_heads(sampler: S, q: Array, k: Array) -> list[S]:
     -------
     samplers : list of sampler
         The fitted samplers, for use as ``feature_map`` in :func:`linear_attention`. To
-        add more rows of a head, call the ``partial_fit`` method of its sampler.
+        add more rows for a head, call the ``partial_fit`` method of its sampler.
 
     Examples
     --------

@@ -44,14 +44,14 @@ def softmax_attention(
     Each output is an average of the values with weights softmax(q.k / sqrt(d)). Use
     this function for comparison with :func:`linear_attention`. The time grows
     quadratically with the number of rows, unless ``band`` is set. For NumPy arrays,
-    scores are computed for a few queries at a time; for other libraries, memory grows
-    quadratically, too.
+    scores are computed for a few queries at a time; for arrays of other libraries,
+    memory use also grows quadratically.
 
     Parameters
     ----------
     q : array of shape (..., n_queries, d)
-        Queries, float32 or float64, of any library that follows the array API standard.
-        The leading axes stand for batches and heads.
+        Queries, as a float32 or float64 array of any library that follows the array API
+        standard. The leading axes stand for batches and heads.
     k : array of shape (..., n_keys, d)
         Keys.
     v : array of shape (..., n_keys, e)
@@ -201,8 +201,8 @@ def coreset_attention(
     Parameters
     ----------
     q : array of shape (..., n_queries, d)
-        Queries, float32 or float64, of any library that follows the array API standard.
-        The leading axes stand for batches and heads.
+        Queries, as a float32 or float64 array of any library that follows the array API
+        standard. The leading axes stand for batches and heads.
     k : array of shape (..., n_keys, d)
         Keys.
     v : array of shape (..., n_keys, e)
@@ -225,8 +225,8 @@ def coreset_attention(
     Raises
     ------
     TypeError, ValueError
-        If the shapes of the arrays do not match, n_points is below 1, causal is True,
-        or k (or q, if it is a NumPy array) contains non-finite values.
+        If the shapes of the arrays do not match, if n_points is below 1, if causal is
+        True, or if k or a NumPy array q contains non-finite values.
 
     See Also
     --------
@@ -248,13 +248,13 @@ def coreset_attention(
     do not overflow. The error is of the order of the covariance between scores and
     values within the clusters.
 
-    The clusters are found by three iterations of k-means, initialised with k-means++ on
-    a sample of the keys that is drawn with a fixed seed. The clusters do not depend on
-    the order of the keys, and do not change if the same vector is added to all keys. To
-    find them, the keys of each batch and head are copied to the CPU, so
-    ``torch.compile`` and ``jax.jit`` cannot trace the function. The rest is computed on
-    the device of q, and gradients are propagated to q, k, v and a numeric mask as if
-    the clusters were fixed.
+    The clusters are found by three iterations of k-means. The initial centres are
+    chosen by k-means++ from a sample of the keys, which is drawn with a fixed seed. The
+    clusters do not depend on the order of the keys, and do not change if the same
+    vector is added to all keys. To find them, the keys of each batch and head are
+    copied to the CPU, so ``torch.compile`` and ``jax.jit`` cannot trace the function.
+    The rest is computed on the device of q, and gradients are propagated to q, k, v and
+    a numeric mask as if the clusters were fixed.
 
     For L rows, the function takes O(L n_points (d + e)) time and O(L n_points) memory.
 

@@ -98,7 +98,7 @@ class LinearAttentionState:
         Returns
         -------
         state : LinearAttentionState
-            State of all earlier tokens and the new ones.
+            The state after the new tokens.
         """
         check_rows(k, "k")
         check_values(k, v)
@@ -108,7 +108,7 @@ class LinearAttentionState:
         )
 
     def attend(self, q: Array) -> Array:
-        """Return the attention outputs of some queries.
+        """Return the attention outputs for queries.
 
         Parameters
         ----------
@@ -201,7 +201,7 @@ class LinearAttentionState:
 
 
 def with_column_of_ones(v: Array) -> Array:
-    """Append a column of ones, whose weighted sum is the denominator, to the values."""
+    """Append to the values a column of ones, whose weighted sum is the denominator."""
     # v (..., n_keys, e) -> (..., n_keys, e + 1)
     xp = namespace_of(v)
     return xp.concat([v, constant((*v.shape[:-1], 1), 1.0, v)], axis=-1)
@@ -311,7 +311,7 @@ class Groups:
         return Features(split(mantissa) * self.counts, split(features.exponent))
 
     def averages(self, numerators: LogSum, parts: LogSum, seen: Seen) -> Array:
-        """Return averages, by the rule above if features can be negative."""
+        """Return the averages, shrunk towards the mean value if they are uncertain."""
         # -> (..., n_queries, n_values)
         xp, values = namespace_of(numerators.values), numerators.values
         found, _ = _averages_where_positive(values)

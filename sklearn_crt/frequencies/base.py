@@ -73,7 +73,7 @@ class Frequencies:
         X : {array, sparse matrix} of shape (..., n_samples, n_features)
             Rows, as an array of the same library as the frequencies.
         out : ndarray of shape (..., n_samples, n_frequencies), default=None
-            Output array. If it is given, the result may be written to it.
+            Output array, to which the result may be written.
 
         Returns
         -------
@@ -120,8 +120,8 @@ class Frequencies:
         Returns
         -------
         stacked : array of shape (n_features + 2, n_frequencies) or None
-            The matrix, where r is a number that is added for every frequency; None if
-            the frequencies are not stored as a matrix.
+            The matrix, or None if the frequencies are not stored as a matrix. The
+            number r is added to the result for every frequency.
         """
         return stack(self.weights, scale, offsets)
 
@@ -256,7 +256,7 @@ class Coupling(ABC):
             ``rvs(size, random_state)``. A smaller draw from ``rvs`` must equal the
             beginning of a larger draw.
         n_frequencies, n_features : int
-            Number m of frequencies, and their dimension d.
+            Number m and dimension d of the frequencies.
         rng : numpy.random.Generator
             Random generator. Directions, norms and other quantities are drawn from
             separate child generators, which are created by ``rng.spawn``.
@@ -273,7 +273,7 @@ class Coupling(ABC):
         Parameters
         ----------
         n_frequencies, n_features : int
-            Number m of frequencies, and their dimension d.
+            Number m and dimension d of the frequencies.
 
         Returns
         -------
@@ -303,7 +303,7 @@ class Coupling(ABC):
         Parameters
         ----------
         n_frequencies, n_features : int
-            Number m of frequencies, and their dimension d.
+            Number m and dimension d of the frequencies.
 
         Returns
         -------
@@ -397,7 +397,7 @@ def get_coupling(
         can use this coupling. None excludes the couplings in which a frequency w
         represents the pair w and -w.
     reason : str, default=""
-        Reason, stated in the error message, why some couplings cannot be used.
+        Reason why some couplings cannot be used, for the error message.
 
     Returns
     -------

@@ -191,7 +191,7 @@ def _signs(r: np.ndarray) -> np.ndarray:
 
 @register("antithetic")
 class Antithetic(Coupling):
-    r"""Pairs of frequencies w and -w with orthogonal directions.
+    r"""Pairs of opposite frequencies w and -w; by default, the pairs are orthogonal.
 
     If a positive feature :math:`e^{w \cdot x}` is large, :math:`e^{-w \cdot x}` is
     small, so the errors of the two features partly cancel. Only positive exponential

@@ -149,12 +149,12 @@ def balance(sizes: np.ndarray, n_sweeps: int = _MAX_SWEEPS) -> np.ndarray:
 class SimplexPlus(Simplex):
     r"""Simplex blocks with larger angles between frequencies of larger norm.
 
-    Each frequency of a block points away from the weighted sum of the other
-    frequencies, where the weights are those that the features give to them (see
-    ``weigh``). The weighted sum of the block is then 0, unless one weighted norm
-    exceeds the sum of all others [1]_. Finally, the block is rotated at random, so each
-    frequency follows the spectral distribution of the kernel. The angles are not fixed,
-    so the variance has no closed form.
+    Each frequency of a block points away from the weighted sum of the others; the
+    weights are those that the features give to the frequencies (see ``weigh``). The
+    weighted sum of the block is then 0, unless one weighted norm exceeds the sum of all
+    others [1]_. Finally, the block is rotated at random, so each frequency follows the
+    spectral distribution of the kernel. The angles are not fixed, so the variance has
+    no closed form.
 
     Notes
     -----

@@ -125,7 +125,7 @@ class FeatureMap(ABC):
         Returns
         -------
         kernel : ndarray of shape (n_X, n_Y)
-            Kernel values of all pairs.
+            Kernel values for all query-key pairs.
         """
 
     @abstractmethod
@@ -140,7 +140,7 @@ class FeatureMap(ABC):
         Returns
         -------
         variance : ndarray of shape (n_X, n_Y)
-            Variances of all pairs.
+            Variances of the estimates for all query-key pairs.
         """
 
     def features(self, rows: Inputs, *, key: bool = False) -> Any:
@@ -181,7 +181,7 @@ class FeatureMap(ABC):
         Returns
         -------
         estimate : ndarray of shape (n_X, n_Y)
-            Estimates for all pairs.
+            Estimates for all query-key pairs.
         """
         queries = mantissa_and_exponent(self.log_features(X), X)
         keys = mantissa_and_exponent(self.log_features(Y, key=True), Y)
@@ -324,7 +324,7 @@ class FrequencyMap(FeatureMap):
     Attributes
     ----------
     frequencies : Frequencies
-        Frequencies, to be multiplied by rows that ``frame`` has scaled by ``sigma``.
+        Frequencies for rows that ``frame`` has already multiplied by ``sigma``.
     coupling : Coupling
         Joint distribution of the frequencies.
     """

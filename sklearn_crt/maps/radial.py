@@ -76,7 +76,7 @@ class GaussianKernel:
     def variance(
         self, share: np.ndarray, log_unit: np.ndarray, X: Inputs, Y: Inputs
     ) -> np.ndarray:
-        """Convert the Gaussian variance share * exp(log_unit) to this kernel's."""
+        """Convert a variance share * exp(log_unit) from the Gaussian to this kernel."""
         # share, log_unit (n_X, n_Y), overwritten -> (n_X, n_Y)
         np.maximum(share, 0, out=share)
         if self.softmax:
@@ -106,7 +106,7 @@ class RadialKernel(ABC):
         Parameters
         ----------
         deep : bool, default=True
-            Not used, present here for API consistency by convention.
+            Not used, present for API consistency by convention.
 
         Returns
         -------
@@ -117,12 +117,12 @@ class RadialKernel(ABC):
         return {each.name: getattr(self, each.name) for each in found if each.init}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of the kernel.
+        """Set the parameters of the kernel.
 
         Parameters
         ----------
         **params : dict
-            New values of parameters, by name.
+            New parameter values, by name.
 
         Returns
         -------
@@ -133,7 +133,7 @@ class RadialKernel(ABC):
         Raises
         ------
         ValueError
-            If there is no parameter of this name.
+            If the kernel has no parameter with a given name.
         """
         known = self.get_params()
         for name, value in params.items():
@@ -331,8 +331,8 @@ class Matern(_ScaleMixture):
     Parameters
     ----------
     nu : float, default=1.5
-        Smoothness of the kernel, a positive number. A value of 0.5 gives the Laplacian
-        kernel, and infinity the Gaussian kernel.
+        Smoothness of the kernel, which must be positive. A value of 0.5 gives the
+        Laplacian kernel, and infinity the Gaussian kernel.
 
     See Also
     --------
@@ -429,7 +429,7 @@ class Laplacian(Matern):
 
 @dataclass(frozen=True)
 class ExponentialPower(_ScaleMixture):
-    r"""Exponential-power kernel.
+    r"""Exponential power kernel, the exponential of a negative power of the distance.
 
     .. math:: k(r) = e^{-r^\alpha}, \qquad r = |\sigma (x - y)|
 

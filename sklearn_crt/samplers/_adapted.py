@@ -39,7 +39,7 @@ class DERFSampler(ExponentialSampler):
     r"""Dense exponential random features (DERF) for the Gaussian or softmax kernel.
 
     The features are positive like those of :class:`OPRFSampler`, but the parameter A is
-    a matrix, with one value for each principal axis of the data, instead of a single
+    a matrix with one eigenvalue per principal axis of the data instead of a single
     number. ``fit`` takes O(n d^2 + d^3) operations for n rows with d columns;
     ``transform`` is as fast as with ``OPRFSampler``. Use this sampler for kernel
     averages and attention if the columns are correlated or differ in scale.
@@ -51,9 +51,9 @@ class DERFSampler(ExponentialSampler):
         ``"simplex"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
         kernel estimate is exactly unbiased for every coupling except the structured
-        ones. ``"antithetic"`` draws pairs of frequencies w and -w with orthogonal
-        directions. If X has d columns and there are at least 2 d features, this
-        coupling has the lowest error and needs half as many multiplications as
+        ones. ``"antithetic"`` draws pairs of frequencies w and -w; different pairs have
+        orthogonal directions. If X has d columns and there are at least 2 d features,
+        this coupling has the lowest error and needs half as many multiplications as
         ``"orthogonal"``.
 
     Attributes
@@ -386,8 +386,8 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         -------
         variance : ndarray of shape (n_X, n_Y), float64
             Estimated variances, which are also the mean squared errors of the kernel
-            estimates. A value is infinite if it is too large for float64 or if, with
-            ``kernel="softmax"``, it cannot be estimated.
+            estimates. A variance is infinite if it is too large for float64 or if it
+            cannot be estimated (only with ``kernel="softmax"``).
         error : ndarray of shape (n_X, n_Y), float64
             Standard errors of ``variance``; only returned if ``return_error=True``.
 
@@ -403,7 +403,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
 
     @property
     def points_(self) -> np.ndarray:
-        """The points (n_components, n_features), centred and multiplied by sigma."""
+        """The points z, one per row, centred and multiplied by ``sigma_``."""
         return self.map_.points.to_dense().T
 
 

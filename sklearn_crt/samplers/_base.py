@@ -179,7 +179,7 @@ class BaseFeatureSampler(
     frequencies_ : ndarray of shape (n_features, n_frequencies)
         The frequencies of the map, for rows that are multiplied by ``sigma_``.
     symmetric_ : bool
-        Whether ``transform_key`` is the same map as ``transform``.
+        Whether ``transform_key`` computes the same features as ``transform``.
     variance_is_exact_ : bool
         Whether ``kernel_variance`` is exact for the coupling that is used.
     """
@@ -436,14 +436,14 @@ class BaseFeatureSampler(
         -------
         features : ndarray of shape (n_samples, n_components)
             Features of the queries. The features of a row do not depend on the other
-            rows. If a row is far from the centre, all its positive features may
-            underflow to zero; a warning reports the number of such rows.
+            rows. If a row is far from the centre, all of its positive features may
+            underflow to zero; a warning then reports the number of such rows.
 
         Raises
         ------
         ValueError
             If the squared norm of a row overflows after multiplication by sigma, that
-            is, for values beyond about 1e19 in float32 or 1e154 in float64.
+            is, if values exceed about 1e19 in float32 or 1e154 in float64.
         """
         return self._transform(X, key=False)
 
@@ -540,8 +540,8 @@ class BaseFeatureSampler(
         """Return the estimate of the kernel, ``transform(X) @ transform_key(Y).T``.
 
         The estimate is computed from the logarithms of the features. It therefore
-        remains accurate if individual features overflow, and is infinite only if it is
-        itself too large for the dtype.
+        remains accurate if individual features overflow, and is infinite only if the
+        estimate itself is too large for the dtype.
 
         Parameters
         ----------
@@ -641,7 +641,7 @@ class BaseFeatureSampler(
         "map_.frame.sigma", "Inverse length scale by which the inputs are multiplied."
     )
     symmetric_: bool = fitted(
-        "map_.symmetric", "Whether ``transform_key`` is the same map as ``transform``."
+        "map_.symmetric", "Whether queries and keys have the same features."
     )
     variance_is_exact_: bool = fitted(
         "map_.variance_is_exact",

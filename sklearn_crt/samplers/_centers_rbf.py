@@ -98,7 +98,7 @@ class CentersValue(FittedValue):
         return replace(self, statistics=statistics, solved=None)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> CentersValue:
-        """Return the value with its centres; the sample of rows is kept as well."""
+        """Return a copy with the rows of a batch and the centres for all rows."""
         value = self.plus(batch)
         return replace(value, solved=value.solution)
 
@@ -151,7 +151,7 @@ class CentersValue(FittedValue):
 class CentersRBFSampler(
     ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle
 ):
-    r"""Features for linear models from Gaussian kernel values at landmarks.
+    r"""Features for linear models, computed from Gaussian kernel values at landmarks.
 
     The landmarks, called centres here, are ``n_components`` points that represent the
     training rows. By default the features are those of scikit-learn's ``Nystroem`` at
@@ -426,7 +426,7 @@ class CentersRBFSampler(
 
     @property
     def penalty_(self) -> np.ndarray:
-        """Matrix P such that ``b @ P @ b`` is the squared norm for coefficients b."""
+        """Matrix P that defines the ridge penalty ``b @ P @ b`` of coefficients b."""
         value = value_of(self)
         centers, sigma, root = value.solution
         centers = centers.points

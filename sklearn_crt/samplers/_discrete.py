@@ -46,15 +46,16 @@ class DiscreteSampler(BaseFeatureSampler):
         means 1e-8. With ``positive=False``, ``fit`` raises ValueError unless
         ``epsilon`` is None.
     center : bool, default=True
-        Whether to subtract the column means first, which does not change the kernel.
+        Whether to subtract the column means first. This does not change the kernel.
         With ``positive=True``, the minima are subtracted instead, and ``fit`` raises
         ValueError if ``center=False``.
 
     Attributes
     ----------
     center_ : ndarray of shape (n_features,)
-        The vector that is subtracted from the rows: the column means, the column minima
-        minus ``epsilon / sigma`` with ``positive=True``, or zero with ``center=False``.
+        The vector that is subtracted from the rows: the column means by default, the
+        column minima minus ``epsilon / sigma`` if ``positive=True``, and zero if
+        ``center=False``.
     """
 
     _parameter_constraints: dict = {
@@ -181,9 +182,9 @@ class PoissonSampler(DiscreteSampler):
 
     Notes
     -----
-    Let w be one of m frequencies, whose d coordinates are independent Poisson variables
-    with mean :math:`\lambda`, and let x be a row that is shifted by ``-center_`` and
-    then multiplied by sigma ([1]_, equation 10 and section 3.2.1). Then
+    Let w be one of m frequencies. Its d coordinates are independent Poisson variables
+    with mean :math:`\lambda`. Let x be a row that is shifted by ``-center_`` and then
+    multiplied by sigma ([1]_, equation 10 and section 3.2.1). Then
 
     .. math:: f(x) = \frac{e^{\lambda d / 2 - |x|^2 / 2}}{\sqrt m}
        \prod_{l=1}^d \left(\frac{x_l}{\sqrt\lambda}\right)^{w_l}, \qquad 0^0 = 1,
@@ -281,8 +282,8 @@ class GeometricSampler(DiscreteSampler):
 
     Notes
     -----
-    Let w be one of m frequencies, whose d coordinates are independent with :math:`P(w_l
-    = k) = p (1 - p)^k`, and let x be a row that is shifted by ``-center_`` and then
+    Let w be one of m frequencies. Its d coordinates are independent, with :math:`P(w_l
+    = k) = p (1 - p)^k`. Let x be a row that is shifted by ``-center_`` and then
     multiplied by sigma ([1]_, equation 10 and section 3.2.2). Then
 
     .. math:: f(x) = \frac{e^{-|x|^2 / 2}}{p^{d/2} \sqrt m}

@@ -58,8 +58,8 @@ class GERFSampler(ExponentialSampler):
 
     See Also
     --------
-    sklearn_crt.OPRFSampler : The features with s = +1 and the optimal real A.
-    sklearn_crt.TrigRBFSampler : The features with s = -1 and A = 0.
+    sklearn_crt.OPRFSampler : The special case s = +1 with the optimal real A.
+    sklearn_crt.TrigRBFSampler : The special case s = -1 and A = 0.
 
     Notes
     -----
@@ -153,22 +153,22 @@ class GERFSampler(ExponentialSampler):
 
     @property
     def B_(self) -> complex:
-        """Coefficient of the projection."""
+        """Coefficient B of the projection w.x."""
         return cmath.sqrt(self.s_ * (1 - 4 * self.A_))
 
     @property
     def C_(self) -> float:
-        """Coefficient of the squared norm of the row."""
+        """Coefficient C of the squared norm of a row."""
         return -0.5 * (self.s_ + 1)
 
     @property
     def log_D_(self) -> complex:
-        """Logarithm of the constant factor."""
+        """Logarithm of the constant factor D."""
         return 0.25 * self.n_features_in_ * log_one_minus(4 * self.A_)
 
     @property
     def D_(self) -> complex:
-        """Constant factor; infinite if it overflows."""
+        """Constant factor D; infinite if it overflows."""
         overflows = self.log_D_.real > 709
         return complex(math.inf) if overflows else cmath.exp(self.log_D_)
 

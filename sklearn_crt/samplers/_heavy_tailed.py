@@ -34,9 +34,9 @@ class MaternSampler(HeavyTailedSampler):
     Parameters
     ----------
     nu : float, default=1.5
-        Positive smoothness parameter: 1/2 gives the Laplacian kernel, and infinity the
-        Gaussian kernel. Below 0.15, ``fit`` warns that many frequencies are too large
-        for floating-point numbers.
+        Smoothness of the kernel, which must be positive: 1/2 gives the Laplacian
+        kernel, and infinity gives the Gaussian kernel. Below 0.15, ``fit`` warns that
+        many frequencies are too large for floating-point numbers.
 
     See Also
     --------
@@ -127,7 +127,7 @@ class MaternSampler(HeavyTailedSampler):
 
 
 class LaplacianSampler(MaternSampler):
-    r"""Random Fourier features that estimate the Laplacian kernel, with L2 or L1 norm.
+    r"""Random Fourier features that estimate the L2 or L1 Laplacian kernel.
 
     Use this kernel for functions that are continuous but not smooth. With the L2 norm
     this is :class:`MaternSampler` with ``nu=0.5``, and the frequencies have a
@@ -138,8 +138,8 @@ class LaplacianSampler(MaternSampler):
     Parameters
     ----------
     norm : {"l2", "l1"}, default="l2"
-        Norm of the difference between two rows. With ``"l1"``, the kernel is
-        scikit-learn's Laplacian kernel, which is not isotropic.
+        Norm that is applied to the difference between two rows. With ``"l1"``, the
+        kernel is scikit-learn's Laplacian kernel, which is not isotropic.
     coupling : str or Coupling, default="auto"
         How the frequencies depend on each other. For the L2 norm, ``"auto"`` is
         ``"orthogonal"``, and all couplings of :class:`MaternSampler` are allowed. For

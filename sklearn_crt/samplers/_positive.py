@@ -28,9 +28,9 @@ class PositiveRBFSampler(ExponentialSampler):
         ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
         kernel estimate is exactly unbiased for every coupling except the structured
-        ones. ``"antithetic"`` draws pairs of frequencies w and -w with orthogonal
-        directions. If X has d columns and there are at least 2 d features, this
-        coupling has the lowest error and needs half as many multiplications as
+        ones. ``"antithetic"`` draws pairs of frequencies w and -w; different pairs have
+        orthogonal directions. If X has d columns and there are at least 2 d features,
+        this coupling has the lowest error and needs half as many multiplications as
         ``"orthogonal"``.
 
     See Also
@@ -188,9 +188,9 @@ class OPRFSampler(ExponentialSampler):
         ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
         ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
         kernel estimate is exactly unbiased for every coupling except the structured
-        ones. ``"antithetic"`` draws pairs of frequencies w and -w with orthogonal
-        directions. If X has d columns and there are at least 2 d features, this
-        coupling has the lowest error and needs half as many multiplications as
+        ones. ``"antithetic"`` draws pairs of frequencies w and -w; different pairs have
+        orthogonal directions. If X has d columns and there are at least 2 d features,
+        this coupling has the lowest error and needs half as many multiplications as
         ``"orthogonal"``.
 
     Attributes

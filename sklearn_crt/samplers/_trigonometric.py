@@ -90,15 +90,15 @@ class HeavyTailedSampler(BaseFeatureSampler):
         where ``u = sigma * (x - y)``. None means the identity matrix.
     random_phase : bool, default=False
         Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own random
-        frequency w and phase b. Compared with pairs of a cosine and a sine, and using
-        the same number of features, this gives a lower variance where the kernel value
-        is small, but a higher variance for neighbouring rows.
+        frequency w and phase b. For the same number of features, this gives a lower
+        variance than cosine-sine pairs where the kernel value is small, but a higher
+        variance for neighbouring rows.
 
     Attributes
     ----------
     phase_ : float or ndarray of shape (n_components,)
-        Phase in radians of the single last column if ``n_components`` is odd, or of
-        each column with ``random_phase=True``.
+        Phase, in radians, of the last column if ``n_components`` is odd, or of every
+        column if ``random_phase=True``.
     """
 
     _parameter_constraints: dict = {
@@ -192,15 +192,15 @@ class TrigRBFSampler(BaseFeatureSampler):
         single column with a random phase.
     random_phase : bool, default=False
         Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own random
-        frequency w and phase b. Compared with pairs of a cosine and a sine, and using
-        the same number of features, this gives a lower variance where the kernel value
-        is small, but a higher variance for neighbouring rows.
+        frequency w and phase b. For the same number of features, this gives a lower
+        variance than cosine-sine pairs where the kernel value is small, but a higher
+        variance for neighbouring rows.
 
     Attributes
     ----------
     phase_ : float or ndarray of shape (n_components,)
-        Phase in radians of the single last column if ``n_components`` is odd, or of
-        each column with ``random_phase=True``.
+        Phase, in radians, of the last column if ``n_components`` is odd, or of every
+        column if ``random_phase=True``.
 
     See Also
     --------

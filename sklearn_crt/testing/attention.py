@@ -1,4 +1,4 @@
-"""A check for linear attention, including third-party implementations."""
+"""A check for implementations of linear attention, including third-party ones."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def check_attention(
     ----------
     attention : sampler or callable
         An unfitted sampler with ``kernel="softmax"``, or a function. A sampler is
-        fitted on queries and keys other than those of the check, but drawn from the
-        same distribution. A function ``attention(q, k, v, *, causal, n_components,
-        random_state)`` receives NumPy arrays of shape (..., n_rows, n_columns), draws
-        features and returns the output.
+        fitted on queries and keys that are drawn independently of those in the check,
+        but from the same distribution. A function ``attention(q, k, v, *, causal,
+        n_components, random_state)`` receives NumPy arrays of shape (..., n_rows,
+        n_columns), draws features and returns the output.
     positive : bool, default=None
         Whether all features are positive, so that outputs are averages of the values.
         If None, the feature map of a sampler determines this, and True is assumed for a
@@ -52,10 +52,10 @@ def check_attention(
 
         - The mean of the outputs over the seeds differs from ``softmax_attention``. A
           correct implementation fails with a probability of about 1e-6.
-        - A row of causal attention depends on later rows.
+        - A row of the causal output depends on later rows.
         - An output is not finite.
-        - All features are positive, but an output is outside the range of the values
-          to which its row attends.
+        - All features are positive, but an output is outside the range of the values to
+          which its query attends.
 
     Notes
     -----

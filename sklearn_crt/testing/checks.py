@@ -41,12 +41,12 @@ def assert_unbiased(
     Parameters
     ----------
     sampler : sampler
-        The sampler to check, with a number for ``sigma``. The norms of the rows,
+        The sampler to check. Its ``sigma`` must be a number. The norms of the rows,
         multiplied by sigma, should not exceed 1; otherwise the estimates have heavy
         tails.
     X, Y : ndarray, default=None
         Queries and keys. If X is None, a small set of rows is generated. If Y is None,
-        the keys are the queries.
+        the queries are also used as keys.
     n_blocks : int, default=50000
         Number of independent blocks into which the frequencies of a fit with many
         features are split. This part of the check is skipped if ``n_blocks`` is 0, or
@@ -58,7 +58,7 @@ def assert_unbiased(
     Raises
     ------
     AssertionError
-        If the mean of the estimates differs from the kernel.
+        If the mean of the estimates differs significantly from the kernel.
 
     Examples
     --------
@@ -86,12 +86,12 @@ def assert_variance(
     Parameters
     ----------
     sampler : sampler
-        The sampler to check, with a number for ``sigma``. The norms of the rows,
+        The sampler to check. Its ``sigma`` must be a number. The norms of the rows,
         multiplied by sigma, should not exceed 1; otherwise the estimates have heavy
         tails.
     X, Y : ndarray, default=None
         Queries and keys. If X is None, a small set of rows is generated. If Y is None,
-        the keys are the queries.
+        the queries are also used as keys.
     n_blocks : int, default=50000
         Number of independent estimates. Each uses one block of frequencies of a sampler
         fitted with many blocks.
@@ -146,7 +146,7 @@ def assert_coupling(
     Raises
     ------
     AssertionError
-        If one of these conditions is violated.
+        If one of the conditions above is violated.
 
     Examples
     --------
@@ -340,7 +340,7 @@ def _largest_phases(fitted: Any, X: np.ndarray) -> np.ndarray:
 def check_sampler(
     sampler: BaseFeatureSampler, n_features: int = 4, *, X: np.ndarray | None = None
 ) -> None:
-    """Run all checks of a sampler: nesting, invariance, bias and variance.
+    """Run all checks on a sampler: nesting, invariance, bias and variance.
 
     If ``variance_is_exact_`` is True, the variance is checked for the coupling of the
     sampler. Otherwise it is checked for ``coupling="iid"``, provided that the sampler

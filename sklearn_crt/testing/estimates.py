@@ -64,7 +64,7 @@ def stated_bias(feature_map: FeatureMap | None) -> float:
 def stated_variance(
     fitted: Any, X: np.ndarray, Y: np.ndarray | None
 ) -> tuple[np.ndarray, float | np.ndarray]:
-    """Return ``kernel_variance`` and its standard error, 0 for an exact variance."""
+    """Return ``kernel_variance`` and its standard error, which is 0 if it is exact."""
     if hasattr(fitted.map_, "variance_with_error"):
         return fitted.kernel_variance(X, Y, return_error=True)
     return fitted.kernel_variance(X, Y), 0.0
@@ -107,7 +107,7 @@ def _reads_the_same_for_any_seed(fitted: Any) -> bool:
 def assert_mean(
     estimates: np.ndarray, expected: np.ndarray, *, bias: float = 0.0
 ) -> None:
-    """Assert that independent estimates have the expected mean, by t statistics."""
+    """Assert by t statistics that independent estimates have the expected mean."""
     # estimates (n_draws, ...), expected (...)
     n = estimates.shape[0]
     error = np.abs(estimates.mean(axis=0) - expected) - bias * np.abs(expected)

@@ -39,7 +39,8 @@ def oprf_log_sup(
     n_features : int
         Dimension d of x and y.
     A : float
-        Negative parameter of the features; the products are unbounded for A = 0.
+        Parameter A of the features, which must be negative; for A = 0, the products are
+        unbounded.
 
     Returns
     -------
@@ -105,7 +106,7 @@ def oprf_tail_bound(
     Parameters
     ----------
     eps : float or array-like
-        Positive absolute error.
+        Absolute error, which must be positive.
     n_frequencies : int
         Number M of frequencies.
     sq_sum : float or array-like
@@ -116,7 +117,7 @@ def oprf_tail_bound(
     n_features : int
         Dimension d of x and y.
     A : float
-        Negative parameter of the features.
+        Parameter A of the features, which must be negative.
     upper : bool, default=False
         If False, the bound applies to errors of either sign and to independent
         frequencies. If True, it applies to estimates that exceed the kernel by ``eps``
@@ -186,7 +187,7 @@ def oprf_uniform_n_frequencies(
     Parameters
     ----------
     eps : float
-        Positive absolute error.
+        Absolute error, which must be positive.
     delta : float
         Permitted probability, between 0 and 1, that the error exceeds ``eps`` for some
         pair.
@@ -195,7 +196,7 @@ def oprf_uniform_n_frequencies(
     n_features : int
         Dimension d of x and y.
     A : float
-        Negative parameter of the features.
+        Parameter A of the features, which must be negative.
 
     Returns
     -------
@@ -223,16 +224,15 @@ def oprf_uniform_n_frequencies(
     proof, Hoeffding's inequality bounds the error by :math:`\epsilon / 2` on a net of
     pairs with mesh r, and Markov's inequality bounds its variation between the points
     of the net by :math:`\epsilon / 2`. The mean Lipschitz constant of the error is at
-    most :math:`L = G + \sqrt2 e^{-1/2}`. Here the bound G on the mean Lipschitz
-    constant of a product of features,
+    most :math:`L = G + \sqrt2 e^{-1/2}`. Here G bounds the mean Lipschitz constant of
+    a product of features, and does not depend on A:
 
     .. math:: G = \frac{2^{(3 - d)/2}}{\Gamma(d/2)} \left( (2R)^{d+1}
        \left(\frac1d + \frac1{d+1}\right)
-       + \int_0^\infty (t + 4R) (t + 2R)^{d-1} e^{-t^2/2} dt \right) ,
+       + \int_0^\infty (t + 4R) (t + 2R)^{d-1} e^{-t^2/2} dt \right) .
 
-    does not depend on A. This is theorem 4.3 of [1]_ with explicit constants. This
-    number of frequencies always suffices, but it is very large in more than a few
-    dimensions.
+    This is theorem 4.3 of [1]_ with explicit constants. The resulting number of
+    frequencies always suffices, but it is very large in more than a few dimensions.
 
     References
     ----------
@@ -312,7 +312,7 @@ def hrf_relative_error(
     n_frequencies : int
         Number m of frequencies of each base map.
     n_coefficients : int, default=1
-        Number n of frequencies of the coefficient.
+        Number n of frequencies used to estimate the coefficient.
     kind : {"angular", "gaussian", "trigonometric", "positive"}, default="angular"
         ``"angular"`` and ``"gaussian"`` are hybrids that combine two base maps with
         this kind of coefficient, for independent frequencies. ``"trigonometric"`` and
@@ -395,8 +395,7 @@ def hrf_max_relative_error(
     radius : float
         Norm r of the rows.
     n_frequencies, n_coefficients : int
-        Number m of frequencies of each base map, and number n of frequencies of the
-        coefficient.
+        Numbers of frequencies: m for each base map, and n to estimate the coefficient.
     kind : {"angular", "gaussian", "trigonometric", "positive"}, default="angular"
         The hybrid or base map, as for :func:`hrf_relative_error`.
     lambda_sigma : float, default=1.0
@@ -443,8 +442,7 @@ def hrf_max_relative_error_bound(
     radius : float
         Norm r of the rows, at least 1.
     n_frequencies, n_coefficients : int
-        Number m of frequencies of each base map, and number n of frequencies of the
-        coefficient.
+        Numbers of frequencies: m for each base map, and n to estimate the coefficient.
 
     Returns
     -------

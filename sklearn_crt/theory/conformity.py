@@ -6,7 +6,7 @@ from m frequencies in one block is ([1]_, theorem 3.2)
 .. math:: e^{-2|x|^2 - 2|y|^2} \, \frac{e^{2 v^2} - e^{v^2} + (m - 1)
    (\rho(v) - e^{v^2})}{m}, \qquad v = |x + y|,
 
-where x and y are already multiplied by sigma. The coupling only affects the conformity
+where x and y are already multiplied by sigma. The coupling affects only the conformity
 :math:`\rho`, which is :math:`e^{v^2}` for independent frequencies. Smaller values are
 better. For optimal positive features, the first two terms of the numerator change, but
 the last term remains the same.
@@ -59,12 +59,13 @@ def rf_conformity(
     v : float or array-like
         Norm of x + y, in units of 1 / sigma.
     n_features : int
-        Dimension d of the frequencies, whose norms have independent chi distributions.
+        Dimension d of the frequencies. Their norms follow independent chi
+        distributions.
     cosine : float, default=None
         Cosine c of the angle between any two frequencies: 0 for orthogonal frequencies,
         and -1/(d - 1) for simplex frequencies. None means independent frequencies.
     log : bool, default=False
-        Whether to return the logarithm, which does not overflow.
+        Whether to return the logarithm of the conformity, which avoids overflow.
 
     Returns
     -------
@@ -123,7 +124,7 @@ def rf_conformity_gap(
     cosine : float
         Cosine of the angle between any two frequencies.
     relative : bool, default=False
-        Whether to return the gap divided by exp(v^2), which does not overflow.
+        Whether to divide the gap by exp(v^2), which avoids overflow.
 
     Returns
     -------

@@ -358,7 +358,8 @@ class RandomFeatures(nn.Module):
     Attributes
     ----------
     log_sigma : Parameter of shape () or (1, n_features)
-        Logarithm of sigma, which keeps sigma positive; one number, or one per column.
+        Logarithm of sigma, either one number or one per column. Training the logarithm
+        instead of sigma keeps sigma positive.
 
     Raises
     ------

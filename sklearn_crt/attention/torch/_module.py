@@ -36,7 +36,7 @@ class LinearAttention(MapsOfHeads):
     bias : bool, default=True
         Whether the projections have biases.
     batch_first : bool, default=False
-        Whether arrays have the shape (batch, length, columns) instead of (length,
+        Whether tensors have the shape (batch, length, columns) instead of (length,
         batch, columns).
     device, dtype : default=None
         Device and floating-point dtype of parameters and buffers. Running means are
@@ -49,7 +49,8 @@ class LinearAttention(MapsOfHeads):
         (:func:`~sklearn_crt.samplers.angular_hybrid`), a deterministic map ``"elu+1"``,
         ``"elu(-)+1"`` or ``"relu"``; or a sampler with ``kernel="softmax"``, which is
         cloned. Each head draws its own frequencies. Other samplers whose map depends on
-        the rows raise a TypeError, because a new module has no rows yet.
+        the rows raise a TypeError, because no rows are available when the module is
+        created.
     n_components : int, default=256
         Number of features per head. Ignored if ``feature_map`` is a sampler, because
         its own ``n_components`` is then used.
@@ -57,7 +58,7 @@ class LinearAttention(MapsOfHeads):
         Whether row i attends only to rows 0 to i, even without a mask in ``forward``.
     band : int, default=None
         If set, exact attention of row i to the keys j with abs(i - j) <= band is added
-        to linear attention. Their weights are learned for each head, as
+        to linear attention. The weights of the two are learned for each head, as
         sigmoid(``near_logit``) and sigmoid(``far_logit``).
     momentum : float, default=0.1
         Momentum of the running statistics of queries and keys that FAVOR++ and DERF
@@ -66,7 +67,7 @@ class LinearAttention(MapsOfHeads):
         Function that is applied to queries and keys before their features are computed,
         such as :func:`rotary`. It is called as ``positional(rows, positions)`` with
         rows of shape (batch, num_heads, length, head_dim) and positions that broadcast
-        against (batch, num_heads, length), and returns rows.
+        against (batch, num_heads, length), and returns the transformed rows.
     redraw_interval : int, default=None
         Number of training batches after which ``redraw_`` is called again; None means
         never.
@@ -226,7 +227,7 @@ class LinearAttention(MapsOfHeads):
         Parameters
         ----------
         query, key, value : Tensor
-            Arrays of shape (length, batch, embed_dim), or (batch, length, embed_dim)
+            Tensors of shape (length, batch, embed_dim), or (batch, length, embed_dim)
             with ``batch_first``, or (length, embed_dim).
         key_padding_mask : Tensor of shape (batch, length), default=None
             Boolean mask that is True for the keys to ignore, or numbers that are added
@@ -235,9 +236,9 @@ class LinearAttention(MapsOfHeads):
             Ignored, because attention weights are not computed; present for API
             compatibility with torch.
         attn_mask : Tensor of shape (length, length), default=None
-            None or the causal mask, which may have the shape (batch * num_heads,
-            length, length). Here and in ``key_padding_mask``, the smallest number of
-            the dtype is treated as minus infinity.
+            Must be None or the causal mask, which may also have the shape (batch *
+            num_heads, length, length). Here and in ``key_padding_mask``, the smallest
+            number of the dtype is treated as minus infinity.
         average_attn_weights : bool, default=True
             Ignored.
         is_causal : bool, default=False
@@ -247,7 +248,7 @@ class LinearAttention(MapsOfHeads):
         Returns
         -------
         output : Tensor
-            Averages of the values, in the shape of query.
+            Averages of the values, with the shape of query.
         weights : None
             Always None, because attention weights are not computed.
 
@@ -291,13 +292,13 @@ class LinearAttention(MapsOfHeads):
         state : dict of Tensor, default=None
             State returned by the call for the preceding tokens; None in the first call.
             The first axis of each entry is the batch, so ``{name: part[beams] for name,
-            part in state.items()}`` continues with some of the sequences. The state is
-            a plain dictionary of tensors that can be saved, moved or detached.
+            part in state.items()}`` selects the state of some of the sequences. The
+            state is a plain dictionary of tensors that can be saved, moved or detached.
 
         Returns
         -------
         output : Tensor
-            Attention of the new tokens, in the shape of x.
+            Attention output for the new tokens, with the shape of x.
         state : dict of Tensor
             State that includes the new tokens. The input state is not changed.
 

@@ -18,9 +18,9 @@ def replace_attention(model: nn.Module, **options: Any) -> int:
     Parameters
     ----------
     model : Module
-        Model, which is changed in place. If an error is raised, the model is left
-        unchanged. The weights are kept. A layer that is used several times is replaced
-        by a single layer.
+        Model to change in place. If an error is raised, the model is left unchanged.
+        The weights are kept. A layer that is used several times in the model is
+        replaced by a single new layer.
     **options
         Keyword-only parameters of :class:`LinearAttention`. If ``random_state`` is set,
         each layer gets a different seed derived from it.

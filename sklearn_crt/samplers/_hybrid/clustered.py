@@ -49,7 +49,7 @@ class ComplexExponentialSampler(BaseFeatureSampler):
     diagonal_ : ndarray of shape (n_features,)
         The diagonal a, as a real array if all entries are real.
     phase_ : float
-        Phase in radians of the last column. It is used only if ``n_components`` is odd
+        Phase of the last column, in radians. It is used only if ``n_components`` is odd
         and each frequency has two columns.
 
     See Also
@@ -197,7 +197,7 @@ class ClusteredSampler(BaseFeatureSampler):
         few features for all maps, random Fourier features are used for all rows, and a
         warning reports the required number.
     random_state : int, RandomState instance or None, default=None
-        Seed of the clustering and of the random frequencies.
+        Seed for the clustering and the random frequencies.
 
     Attributes
     ----------

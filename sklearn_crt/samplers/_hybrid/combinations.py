@@ -31,7 +31,7 @@ def angular_hybrid(
     n_coefficients : int, default=1
         Number n of random directions that are used to estimate the angle.
     coupling : str or Coupling, default="orthogonal"
-        How the frequencies of each part depend on each other, as for
+        How the frequencies of each map depend on each other, as for
         :class:`~sklearn_crt.TrigRBFSampler`. If the coupling is structured, orthogonal
         directions are used for the angle.
     **params : dict
@@ -113,7 +113,7 @@ def gaussian_hybrid(
     n_coefficients : int, default=1
         Number n of frequencies that are used to estimate the weight.
     coupling : str or Coupling, default="orthogonal"
-        How the frequencies of each part depend on each other, as for
+        How the frequencies of each map depend on each other, as for
         :class:`~sklearn_crt.TrigRBFSampler`. If the coupling is structured, orthogonal
         frequencies are used for the weight.
     **params : dict

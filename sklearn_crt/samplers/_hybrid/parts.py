@@ -155,7 +155,8 @@ class GaussianCoefficient(BaseFeatureSampler):
     a_ : float
         Constant part of the coefficient, 1/h.
     phase_ : float
-        Phase in radians of the last column. It is used only if ``n_components`` is odd.
+        Phase of the last column, in radians. It is used only if ``n_components`` is
+        odd.
 
     See Also
     --------
@@ -311,9 +312,9 @@ def spread_columns(
     """Divide columns among maps so that all have the same number of frequencies.
 
     A frequency of map k has ``units[k]`` columns, which take up ``costs[k]`` columns of
-    the hybrid. If enough columns remain, they give individual maps one more frequency
-    each, in the given order. Return the number of columns of each map, and the number
-    that remains.
+    the hybrid. If enough columns remain, individual maps get one more frequency each,
+    in the given order. Return the number of columns of each map, and the number that
+    remains.
     """
     frequencies, rest = divmod(n_components, sum(costs))
     widths = [frequencies * unit for unit in units]

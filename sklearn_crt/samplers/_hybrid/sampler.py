@@ -40,8 +40,8 @@ class HybridSampler(BaseFeatureSampler):
     :math:`\hat K_k` of the kernel, and each coefficient :math:`\hat\lambda_k` estimates
     a weight that depends on the pair of rows, for instance on the angle between them.
     All of these estimates are inner products of random features, so the combined
-    estimate is one as well. Choose coefficients that give each base map a large weight
-    for the pairs of rows for which it is accurate.
+    estimate is also an inner product of features. Choose coefficients that give each
+    base map a large weight for the pairs of rows for which it is accurate.
 
     Parameters
     ----------
@@ -77,7 +77,8 @@ class HybridSampler(BaseFeatureSampler):
         Number of features. All base maps have the same number of frequencies, which is
         as large as possible. With the remaining features, some of the base maps get one
         more frequency each, and the others form an extra map of the same kind as the
-        last base map. Its weight in the estimate is its proportion of the features.
+        last base map. The weight of this extra map in the estimate is its share of the
+        features.
         If there are too few features for all base maps, only the last one is used, and
         a warning reports how many features are needed.
     center : bool, default=False
@@ -94,7 +95,7 @@ class HybridSampler(BaseFeatureSampler):
     a_ : list of float
         Constant parts of the coefficients.
     spare_ : FeatureMap or None
-        The spare map, which uses the features that remain after the base maps.
+        The extra map for the features that remain after the base maps, if there is one.
     center_ : ndarray of shape (n_features,)
         The vector that is subtracted from the rows; zero if ``center=False``.
 
@@ -283,7 +284,7 @@ class HybridSampler(BaseFeatureSampler):
 
     @property
     def bases_(self) -> list[FeatureMap]:
-        """The base maps."""
+        """The fitted base maps."""
         return list(self.map_.bases)
 
     @property
