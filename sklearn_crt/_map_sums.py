@@ -1,4 +1,4 @@
-"""Statistics of features that kernel averages and ridge regression accumulate.
+"""Feature statistics, accumulated for kernel averages and ridge regression.
 
 Accumulated sums are valid only for the feature map that computed the features, and the
 map of a sampler may depend on all training rows. The first rows are therefore kept
@@ -195,8 +195,8 @@ def third_party_features(source: Any, X: Any) -> Iterator[tuple[slice, Array, No
 def map_of(sampler: Any) -> Any:
     """Return the feature map of a sampler of this package, or the transformer itself.
 
-    An estimator converts a raw table to a matrix before it computes features. Samplers
-    that accept raw tables therefore provide the map that starts from this matrix.
+    An estimator converts a table to a numerical matrix before it computes features.
+    Samplers that accept tables therefore provide the map that starts from this matrix.
     """
     feature_map = getattr(sampler, "map_", None)
     if isinstance(feature_map, FeatureMap):

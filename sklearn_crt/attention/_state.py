@@ -261,7 +261,7 @@ class Groups:
 
     @classmethod
     def of(cls, feature_map: Map, like: Array) -> Groups:
-        """Divide the frequencies of a map into groups, for arrays like a given one."""
+        """Divide the frequencies of a map into groups, in the library of ``like``."""
         known = vars(feature_map).get("groups")
         if known is not None:
             return known
@@ -311,7 +311,7 @@ class Groups:
         return Features(split(mantissa) * self.counts, split(features.exponent))
 
     def averages(self, numerators: LogSum, parts: LogSum, seen: Seen) -> Array:
-        """Return averages, by the rule above if features can be negative."""
+        """Return averages, clipped and blended as above if features can be negative."""
         # -> (..., n_queries, n_values)
         xp, values = namespace_of(numerators.values), numerators.values
         found, _ = _averages_where_positive(values)

@@ -116,7 +116,7 @@ class GeometricLaw(CountLaw):
         return np.maximum(excess, 0)
 
     def sum_of_log_excesses(self, columns: Columns) -> np.ndarray:
-        """Return the sum, from products of I_0, which is 6 to 9 times as fast."""
+        """Return the sum, computed 6 to 9 times faster from products of I_0."""
         # each product minus 1 is stored, because the difference may be tiny
         total: np.ndarray | float = 0.0
         excess: np.ndarray | float = 0.0

@@ -73,7 +73,8 @@ class _ChosenCenters(NamedTuple):
 
     points: Centers
     sigma: float | np.ndarray
-    # (n_points, n_points), root of the inverse kernel matrix; None if not whitened
+    # (n_points, n_points), root of the inverse kernel matrix; None if the features are
+    # not whitened
     root: np.ndarray | None
 
 
@@ -507,13 +508,14 @@ def _kernel_rows(X, centers, sigma, origin):
 def _inverse_root(kernel, dtype):
     """Return an upper triangular R such that R R' is the inverse of the kernel matrix.
 
-    Eigenvalues that are zero within the precision of ``dtype`` are left out.
+    Eigenvalues that are numerically zero in the precision of ``dtype`` are left out.
     """
     least = 10 * np.finfo(dtype).eps  # relative to the largest eigenvalue
     factor, info = linalg.lapack.dpotrf(kernel, lower=1)
     if info == 0:
         inverse, info = linalg.lapack.dtrtri(factor, lower=1)
-        # the sum of squares is at least the reciprocal of the smallest eigenvalue
+        # the sum of squared entries is at least the reciprocal of the smallest
+        # eigenvalue
         if info == 0 and least * linalg.norm(kernel, np.inf) * np.sum(inverse**2) < 1:
             return np.asfortranarray(inverse.T)
     values, vectors = linalg.eigh(kernel)

@@ -108,7 +108,8 @@ def begin_batch(module: Any) -> None:
     n, interval = module._n_forwards, module.redraw_interval
     if n and interval and n % interval == 0:
         module.redraw_()
-    # before batches 1, 2, 4, 8, 16, 32, 48, ..., as later ones change statistics less
+    # before batches 1, 2, 4, 8, 16, 32, 48, ..., because later batches change the
+    # statistics less
     elif module._adapts and n and n & (n - 1 if n < 16 else 15) == 0:
         module._make_map()
     module._n_forwards += 1
