@@ -240,7 +240,7 @@ class LogSum(NamedTuple):
     log_scale: Array  # (..., r, 1)
 
     def plus(self, other: LogSum) -> LogSum:
-        """Return the sums over the terms of both sums."""
+        """Return the sums of both objects, added with a common scale."""
         xp = namespace_of(self.values)
         log_scale = xp.maximum(self.log_scale, other.log_scale)
         mine, theirs = (

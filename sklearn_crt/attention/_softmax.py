@@ -122,7 +122,7 @@ def _dense(q, k, v, causal, bias):
 
 
 def _dense_rows(q, k, v, causal, bias, start=0):
-    """Return the attention of consecutive queries, beginning with index ``start``."""
+    """Return attention outputs for consecutive queries, starting at index ``start``."""
     xp = namespace_of(q, k, v)
     scores = xp.matmul(q * q.shape[-1] ** -0.5, transposed(k))
     if bias is not None:
@@ -179,7 +179,7 @@ def _banded(q, k, v, causal, band, bias):
 # Applying k-means++ to all keys, or k-means until convergence, takes many times as long
 # and hardly reduces the error. For keys of trained models, starting from random keys
 # instead of k-means++ gives a much larger error.
-_SAMPLED = 8  # sampled keys per point, among which the initial points are chosen
+_SAMPLED = 8  # number of sampled keys per point, for choosing initial points
 _STEPS = 3
 
 

@@ -120,7 +120,7 @@ def relative_error(feature_map: FeatureMap, X: Inputs, Y: Inputs) -> float:
     """Return the median standard deviation of estimates, relative to the kernel.
 
     The variance is computed as if the frequencies were independent, which is fast. The
-    kernel is represented by its root mean square over the pairs.
+    result is divided by the root mean square of the kernel over the pairs.
     """
     plain = _uncoupled(feature_map)
     with np.errstate(all="ignore"):

@@ -135,7 +135,8 @@ def _new_log_factors(n_terms: int, n_features: int, cosine: float) -> np.ndarray
         special.logsumexp(np.outer(k, log_base) + log_weights, axis=1)
         for k in np.array_split(np.arange(n_terms), 1 + n_terms // 1000)
     ]
-    # expm1 and log1p are used, because rounding errors would dominate a small log m_k
+    # expm1 and log1p are used, as rounding errors would otherwise dominate a small log
+    # m_k
     few = np.arange(min(n_terms, 1 + int(0.5 / abs(cosine)), 1000))
     excess = np.expm1(np.outer(few, log_base)) @ np.exp(log_weights)
     log_means = np.concatenate([np.log1p(excess), np.concatenate(parts)[few.size :]])

@@ -99,7 +99,7 @@ class CentersValue(FittedValue):
         return replace(self, statistics=statistics, solved=None)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> CentersValue:
-        """Return the value with its centres; the sample of rows is kept as well."""
+        """Return a copy with its centres, which also keeps the sample of rows."""
         value = self.plus(batch)
         return replace(value, solved=value.solution)
 
@@ -108,7 +108,7 @@ class CentersValue(FittedValue):
         return replace(self, statistics=statistics, solved=None)
 
     def frozen(self, step: Step = no_step) -> CentersValue:
-        """Return a value that contains only the centres and accepts no more rows."""
+        """Return a copy that contains only the centres and accepts no more rows."""
         moments, solved = self.statistics.without_rows(), self.solution
         return replace(self, statistics=moments, solved=solved, is_frozen=True)
 

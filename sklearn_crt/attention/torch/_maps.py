@@ -280,7 +280,7 @@ class MapsOfHeads(nn.Module):
                 self.get_buffer(f"map_{name}").copy_(array)
 
     def _map_of_batch(self, q, k, scores, causal):
-        """Return the map for this batch, and update the statistics in training."""
+        """Return the map for this batch; during training, update the statistics."""
         statistics, again = self.statistics, in_backward()
         if self.training and not again and (self._adapts or self.redraw_interval):
             begin_batch(self)
