@@ -108,7 +108,7 @@ class CentersValue(FittedValue):
         return replace(self, statistics=statistics, solved=None)
 
     def frozen(self, step: Step = no_step) -> CentersValue:
-        """Return a copy that contains only the centres and accepts no more rows."""
+        """Return a copy that keeps no sample of rows and accepts no more rows."""
         moments, solved = self.statistics.without_rows(), self.solution
         return replace(self, statistics=moments, solved=solved, is_frozen=True)
 
