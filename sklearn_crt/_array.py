@@ -177,9 +177,9 @@ def part(rows: Array, chunk: slice) -> Array:
 
 LEAST_CHUNK, _MOST_ROWS = 256, 1024  # limits on the number of rows in a chunk
 _MOST_IN_PLACE = 8192  # the upper limit if features are written to the final output
-# bytes of features that fit into the cache, and enough for efficient products
+# number of bytes of features that fit into the cache and make products efficient
 _CHUNK_BYTES = 2**21
-# the same for a device, where each call takes as long as processing 1 MiB
+# the same on a device, where a call takes as long as processing 1 MiB of features
 _DEVICE_BYTES = 2**27
 
 
@@ -449,7 +449,8 @@ def plain_sparse(rows: Any) -> Any:
         return rows
     index = (part.astype(np.int32) for part in (rows.indices, rows.indptr))
     plain = type(rows)((rows.data, *index), shape=rows.shape)
-    # set explicitly, because checking it would take as long as a pass over the entries
+    # set explicitly, because SciPy's check would take as long as a pass over the
+    # entries
     plain.has_canonical_format = True
     return plain
 

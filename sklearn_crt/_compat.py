@@ -61,7 +61,7 @@ else:
         return validate_params(constraints, prefer_skip_nested_validation=True)
 
 
-RandomState: TypeAlias = int | np.random.RandomState | None  # of ``random_state``
+RandomState: TypeAlias = int | np.random.RandomState | None  # type of ``random_state``
 
 _PAGES = "https://sklearn-crt.readthedocs.io/en/latest/generated/{page}.html"
 

@@ -1,4 +1,4 @@
-"""Completion of docstrings with the shared descriptions of base classes."""
+"""Completion of docstrings with descriptions from base classes."""
 
 from __future__ import annotations
 

@@ -73,18 +73,18 @@ class FittedValue(ABC):
 
     @abstractmethod
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
-        """Return the value after a batch of rows has been added."""
+        """Return a copy to which a batch of rows has been added."""
 
     @abstractmethod
     def __add__(self, other: Self) -> Self:
-        """Return the value for the rows of both values.
+        """Return a single value that includes the rows of both values.
 
         ValueError is raised if the values belong to different models.
         """
 
     @abstractmethod
     def frozen(self, step: Step = no_step) -> Self:
-        """Return a value with the same predictions that accepts no more rows."""
+        """Return a copy that makes the same predictions but accepts no more rows."""
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
         """Return the value that ``fit`` computes from a batch of all rows.

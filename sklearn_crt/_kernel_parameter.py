@@ -52,7 +52,7 @@ def is_row_kernel(kernel: Any) -> bool:
 
 
 def row_kernel(kernel: Any) -> RowKernel:
-    """Return a kernel of two rows as an independent copy.
+    """Return an independent copy of a kernel of two rows.
 
     A name stands for the kernel with default parameters. Functions are not copied.
     """

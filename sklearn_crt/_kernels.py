@@ -124,8 +124,8 @@ def with_terms(
 def fast_exponential() -> tuple[np.ufunc, float]:
     """Return the fastest exponential function of NumPy, and a factor for its argument.
 
-    On machines where NumPy computes powers of two with vector instructions, they take
-    a third less time than exponentials in float32.
+    On machines where NumPy computes powers of two with vector instructions, computing
+    them in float32 takes a third less time than computing exponentials.
     """
     return (np.exp2, 1 / math.log(2)) if has_fast_tangent() else (np.exp, 1.0)
 
@@ -191,7 +191,8 @@ def flip_odd(values: Array, counts: Array) -> Array:
         return values * (1 - 2 * (counts - 2 * xp.floor(0.5 * counts)))
     word, shift = np.dtype(f"u{values.itemsize}"), 8 * values.itemsize - 1
     if counts.dtype.kind == "f":
-        # once this number is added, the last bit of the fraction is the parity
+        # once this number is added, the last bit of the fraction is the parity of the
+        # count
         counts += 2.0 ** (np.finfo(counts.dtype).nmant)
         masks = np.left_shift(counts.view(word), shift, out=counts.view(word))
     else:
@@ -239,7 +240,7 @@ class LogSum(NamedTuple):
     log_scale: Array  # (..., r, 1)
 
     def plus(self, other: LogSum) -> LogSum:
-        """Return the sums over the terms of both sums."""
+        """Return the sums of both objects, added with a common scale."""
         xp = namespace_of(self.values)
         log_scale = xp.maximum(self.log_scale, other.log_scale)
         mine, theirs = (

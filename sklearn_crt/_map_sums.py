@@ -1,4 +1,4 @@
-"""Statistics of features that kernel averages and ridge regression accumulate.
+"""Feature statistics, accumulated for kernel averages and ridge regression.
 
 Accumulated sums are valid only for the feature map that computed the features, and the
 map of a sampler may depend on all training rows. The first rows are therefore kept
@@ -63,11 +63,11 @@ class MapSums(FittedValue):
     # ------------------------------------------------------------------- hooks
     @abstractmethod
     def _with_sums_of(self, batches: tuple[Batch, ...], step: Step = no_step) -> Self:
-        """Return the value after adding the features of batches to its sums."""
+        """Return a copy whose sums include the features of additional batches."""
 
     @abstractmethod
     def _with_sums_from(self, other: Self) -> Self:
-        """Return the value after adding the sums of another value with the same map."""
+        """Return a copy whose sums include those of another value with the same map."""
 
     # -------------------------------------------------------------- life cycle
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
@@ -80,12 +80,12 @@ class MapSums(FittedValue):
         return value.fixed(step) if is_fixed or n_entries > KEPT_ENTRIES else value
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
-        """Return the value for all rows; store their sums even if the rows are kept."""
+        """Return a copy fitted to all rows; store their sums even if rows are kept."""
         value = self.plus(batch, step)
         return replace(value, known_total=value.summed(step)) if value.kept else value
 
     def fixed(self, step: Step = no_step) -> Self:
-        """Return the value with a fixed map and without kept rows."""
+        """Return a copy with a fixed map and without kept rows."""
         total = self.summed(step)
         sampler = total.sampler
         if isinstance(total.source, FeatureMap) and isinstance(sampler, LifeCycle):
@@ -96,7 +96,7 @@ class MapSums(FittedValue):
         return replace(self.fixed(step), is_frozen=True)
 
     def summed(self, step: Step = no_step) -> Self:
-        """Return the value after adding the features of kept rows to its sums."""
+        """Return a copy whose sums include the features of the kept rows."""
         if not self.kept:
             return self
         known = self.known_total or vars(self).get("total")
@@ -138,11 +138,11 @@ class MapSums(FittedValue):
         return map_of(self.sampler)
 
     def without_map(self) -> Self:
-        """Return the value without its sampler, so that less data is transferred."""
+        """Return a copy without the sampler, so that less data is transferred."""
         return replace(self, sampler=None)
 
     def with_map_of(self, sampler: Any) -> Self:
-        """Return the value with the fitted sampler that computed its features."""
+        """Return a copy with the fitted sampler that computed its features."""
         return replace(self, sampler=sampler)
 
     def check_columns(self, X: Any) -> None:
@@ -195,8 +195,8 @@ def third_party_features(source: Any, X: Any) -> Iterator[tuple[slice, Array, No
 def map_of(sampler: Any) -> Any:
     """Return the feature map of a sampler of this package, or the transformer itself.
 
-    An estimator converts a raw table to a matrix before it computes features. Samplers
-    that accept raw tables therefore provide the map that starts from this matrix.
+    An estimator converts a table to a numerical matrix before it computes features.
+    Samplers that accept tables therefore provide the map that starts from this matrix.
     """
     feature_map = getattr(sampler, "map_", None)
     if isinstance(feature_map, FeatureMap):

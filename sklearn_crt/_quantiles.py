@@ -130,7 +130,7 @@ class Errors:
         return np.stack(found, axis=-1)
 
     def scores(self, deviations: np.ndarray) -> np.ndarray:
-        """Return the proportion of training rows with at least the given deviations."""
+        """Return the proportion of training rows with deviations at least as large."""
         columns = zip(self.deviations.T, deviations.T, strict=True)
         found = [
             Distribution.of(-own, self.weights).shares_below(-queries)

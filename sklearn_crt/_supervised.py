@@ -30,8 +30,8 @@ class SupervisedLifeCycle(LifeCycle):
     """Base class of classifiers and regressors that can learn in batches."""
 
     _y_checks: dict  # options for scikit-learn's validation of y
-    _check_targets: Any  # function that converts y to the array for fitting
-    _check_same_targets: Any  # raises ValueError if another model has other targets
+    _check_targets: Any  # function that converts y to the array used for fitting
+    _check_same_targets: Any  # raises ValueError if another model has different targets
     _keeps_rows = False  # whether ``fit`` keeps the rows, and therefore copies them
     _transformer: Any  # computes the features; None if the rows are the features
 

@@ -184,7 +184,7 @@ def _set_threads(numbers: list[tuple[Any, int]]) -> None:
 
 
 def blas_within_processors(n_rows: int) -> Callable[..., Any]:
-    """Return a function that calls another one, with BLAS limited if necessary.
+    """Return a function that calls another function, limiting BLAS if necessary.
 
     BLAS may use more threads than this process has processors available, for instance
     under the quota of a container or in a process that is bound to one processor. In a

@@ -429,7 +429,7 @@ def compare_samplers(
 
 
 def _measure(sampler, rows, queries, onehot, seed):
-    """Return the error of one fit, and the seconds of ``transform`` per 1000 rows."""
+    """Return the error of one fit, and the time to transform 1000 rows, in seconds."""
     fitted = clone(sampler).set_params(random_state=seed).fit(rows)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "(All features of|Features of)")

@@ -189,7 +189,7 @@ class PredictionIntervalDisplay:
         """
         self.ax_ = ax = _axes(ax)
         self.figure_ = ax.figure
-        order = np.argsort(self.coverages)[::-1]  # plot narrow bands above wide bands
+        order = np.argsort(self.coverages)[::-1]  # narrow bands are drawn last, on top
         self.bands_ = [
             ax.fill_between(
                 self.values,

@@ -251,8 +251,9 @@ def _radial(
 ) -> Any:
     """Return the kernel for the distances |sigma (x - y)|_M of all pairs of rows.
 
-    If X and Y are single rows, the kernel is a float. Only functions of scikit-learn
-    need this case, so the annotations of the public functions ignore it.
+    If X and Y are single rows, the kernel is a float. Only scikit-learn functions that
+    call a kernel on two rows need this case, so the annotations of the public functions
+    ignore it.
     """
     if np.ndim(X) == 1:
         u = _difference(X, Y, sigma)

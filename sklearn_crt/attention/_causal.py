@@ -1,4 +1,4 @@
-"""Causal attention within a chunk, where a row attends to keys up to its own."""
+"""Causal attention within a chunk, where each row attends to keys up to its own."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _is_narrow(before, after, keys):
             # a row whose own key is masked needs earlier keys, which must not underflow
             within = within & (shift - transposed(before.log_scale) <= safe)
         return bool(xp.all(within))
-    except TypeError:  # while a compiler traces, there are no values to branch on
+    except TypeError:  # during tracing by a compiler, there are no values to branch on
         return False
 
 

@@ -45,7 +45,7 @@ DETERMINISTIC = tuple(_FUNCTIONS)
 
 
 class DeterministicMap:
-    """Deterministic positive features, one per column of the rows."""
+    """Deterministic positive features, each a function of one column of the rows."""
 
     is_positive = True
     n_components = 0  # stands for the number of columns of the rows
@@ -59,7 +59,7 @@ class DeterministicMap:
         return _FUNCTIONS[self.name](rows.dense)
 
     def frequency_index(self) -> None:
-        """Return None: there are no frequencies."""
+        """Return None, because there are no frequencies."""
 
 
 Map = FeatureMap | DeterministicMap
@@ -86,7 +86,7 @@ class Features(NamedTuple):
         mantissa, exponent = feature_map.log_features(unit, key=key)
         if exponent is None:
             exponent = constant((1,) * (rows.ndim - 2) + (rows.shape[-2], 1), 0.0, rows)
-        # exponents of several columns are computed from the rows and are NaN already
+        # exponents with several columns depend on the rows, so they are already NaN
         if lost is not None and exponent.shape[-1] == 1:
             exponent = exponent + lost
         return cls(mantissa, exponent if bias is None else exponent + bias)

@@ -33,7 +33,7 @@ from ._state import LinearAttentionState, logs_of_mask, with_column_of_ones
 
 _BLOCK_BYTES = 2**20  # bytes of the features of a chunk, about the size of an L2 cache
 _CAUSAL_ROWS = 128  # rows per causal chunk, within which all pairs are computed
-_SIGNED_ROWS = 32  # the same for mixed signs, where pairs are computed per group
+_SIGNED_ROWS = 32  # features of both signs: pairs are computed per frequency group
 
 
 def linear_attention(
@@ -393,8 +393,8 @@ def get_sampler(feature_map: Any, n_components: int) -> Any:
         sampler = _SAMPLERS[feature_map]
         feature_map = clone(sampler).set_params(n_components=n_components)
     feature_map = clone(feature_map)
-    # A new module has no rows on which to centre. DERF uses running means later, and
-    # positive discrete features always subtract the column minima.
+    # A new module has no rows from which to compute a centre. DERF uses running means
+    # later, and positive discrete features always subtract the column minima.
     params = feature_map.get_params(deep=False)
     is_positive = params.get("positive", False)
     if "center" in params and not is_positive and type(feature_map) is not DERFSampler:

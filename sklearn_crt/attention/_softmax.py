@@ -26,7 +26,7 @@ from .._kernels import least_log, weights_from_logs
 from ._features import check_attention_inputs
 from ._state import logs_of_mask
 
-_QUERIES = 256  # queries per block of scores on the host
+_QUERIES = 256  # number of queries per block of scores in main memory
 _LEAST_BLOCK = 32  # minimum number of rows per block, for efficient products
 
 
@@ -122,7 +122,7 @@ def _dense(q, k, v, causal, bias):
 
 
 def _dense_rows(q, k, v, causal, bias, start=0):
-    """Return the attention of consecutive queries, beginning with index ``start``."""
+    """Return attention outputs for consecutive queries, starting at index ``start``."""
     xp = namespace_of(q, k, v)
     scores = xp.matmul(q * q.shape[-1] ** -0.5, transposed(k))
     if bias is not None:
@@ -179,7 +179,7 @@ def _banded(q, k, v, causal, band, bias):
 # Applying k-means++ to all keys, or k-means until convergence, takes many times as long
 # and hardly reduces the error. For keys of trained models, starting from random keys
 # instead of k-means++ gives a much larger error.
-_SAMPLED = 8  # sampled keys per point, among which the initial points are chosen
+_SAMPLED = 8  # number of sampled keys per point, for choosing initial points
 _STEPS = 3
 
 
@@ -326,7 +326,7 @@ def _groups(k, bias, n_points):
 
 
 def _cluster(keys: np.ndarray, n_points: int) -> np.ndarray:
-    """Return the cluster of each key; with few distinct keys, each is a cluster."""
+    """Return the cluster of each key; few distinct keys form one cluster each."""
     rng = np.random.RandomState(0)
     rows = keys / (np.abs(keys).max() or 1.0)  # scaled so that squares are finite
     # Equal keys have equal products with a random vector, and different keys almost
@@ -352,7 +352,7 @@ def _initial_points(
     rows: np.ndarray, n_points: int, rng: np.random.RandomState
 ) -> np.ndarray:
     """Return initial points, chosen among the rows by k-means++."""
-    # scikit-learn's function would spend most of the time on validation for each point
+    # scikit-learn's function would spend most of its time validating its arguments
     chosen, left = [rng.randint(len(rows))], np.full(len(rows), np.inf)
     while len(chosen) < n_points:
         left = np.minimum(left, sq_norms(rows - rows[chosen[-1]])[:, 0])

@@ -251,7 +251,8 @@ def _averages_where_positive(values):
 class Groups:
     """Sums over the keys per group of frequencies, to estimate denominator errors.
 
-    The groups form an axis before the rows; smaller groups are padded with zeros.
+    The axis of the groups precedes the axis of the rows. Smaller groups are padded with
+    zeros.
     """
 
     columns: Array  # (n_groups * width,)
@@ -261,7 +262,7 @@ class Groups:
 
     @classmethod
     def of(cls, feature_map: Map, like: Array) -> Groups:
-        """Divide the frequencies of a map into groups, for arrays like a given one."""
+        """Divide the frequencies of a map into groups, in the library of ``like``."""
         known = vars(feature_map).get("groups")
         if known is not None:
             return known
@@ -290,14 +291,14 @@ class Groups:
     def causal(
         self, queries: Features, keys: Features, ones: Array, block: Callable
     ) -> tuple[LogSum, Groups]:
-        """Return each group's part of causal denominators, and the updated groups."""
+        """Return the contributions to causal denominators, and the updated groups."""
         # ones (..., n_rows, 1)
         split = self._split(queries), self._split(keys)
         parts, sums = block(self.sums, *split, ones[..., None, :, :])
         return parts, replace(self, sums=sums)
 
     def _split(self, features):
-        """Return features with an axis of groups before the rows."""
+        """Return features with an axis of groups before the axis of rows."""
         xp, n_groups = namespace_of(self.counts), self.counts.shape[0]
 
         def split(array):
@@ -311,7 +312,7 @@ class Groups:
         return Features(split(mantissa) * self.counts, split(features.exponent))
 
     def averages(self, numerators: LogSum, parts: LogSum, seen: Seen) -> Array:
-        """Return the averages, shrunk towards the mean value if they are uncertain."""
+        """Return averages, clipped and blended as above if features can be negative."""
         # -> (..., n_queries, n_values)
         xp, values = namespace_of(numerators.values), numerators.values
         found, _ = _averages_where_positive(values)

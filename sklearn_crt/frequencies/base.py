@@ -1,4 +1,4 @@
-"""Matrices of frequencies, and couplings, which are their joint distributions."""
+"""Frequency matrices, and their joint distributions, which are called couplings."""
 
 from __future__ import annotations
 

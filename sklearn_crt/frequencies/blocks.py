@@ -116,7 +116,7 @@ class BlockCoupling(Coupling):
         """
 
 
-# number of columns from which one LAPACK call per block is faster
+# number of columns from which one LAPACK call per block is faster than np.linalg.qr
 _ONE_BY_ONE = 64
 
 

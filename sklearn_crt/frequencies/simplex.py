@@ -14,7 +14,7 @@ from .radial import Family
 
 
 def apply_simplex(values: np.ndarray, axis: int = -1) -> np.ndarray:
-    r"""Multiply by the simplex matrix S along an axis, in O(d) operations per vector.
+    r"""Multiply vectors along an axis by the simplex matrix S, in O(d) operations each.
 
     The d rows of S are unit vectors with pairwise cosine -1/(d - 1) (Reid et al.
     2023, equation 9):
@@ -118,10 +118,11 @@ _TINY = 1e-300  # norm below which the direction of a vector is undefined
 def balance(sizes: np.ndarray, n_sweeps: int = _MAX_SWEEPS) -> np.ndarray:
     r"""Rotate vectors of given norms to minimise the norm of their sum.
 
-    Starting from the simplex, this iterates :math:`u_i \leftarrow -\sum_{j \ne i} e_j
-    u_j / |\cdot|` (Reid et al. 2023, equation 17). A running total of the vectors
-    reduces the cost to O(d) operations per vector. All blocks are processed at once,
-    each until its vectors sum to 0 or the maximum number of iterations is reached.
+    Starting from the simplex, this function iterates :math:`u_i \leftarrow -\sum_{j \ne
+    i} e_j u_j / |\cdot|` (Reid et al. 2023, equation 17). A running total of the
+    vectors reduces the cost to O(d) operations per vector. All blocks are processed at
+    once, each until its vectors sum to 0 or the maximum number of iterations is
+    reached.
     """
     # sizes (n_blocks, d) -> (n_blocks, d, d)
     n_blocks, d = sizes.shape

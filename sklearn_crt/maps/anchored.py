@@ -59,7 +59,7 @@ class AnchorMixture:
         return log_means
 
 
-_N_BATCHES, _BATCH = 64, 256  # batches, and points per batch, to estimate the variance
+_N_BATCHES, _BATCH = 64, 256  # number and size of batches to estimate the variance
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class AnchoredMap(PairedMap):
     log_mean_square: np.ndarray  # (n_components,)
     law: AnchorMixture | None
     gaussian: GaussianKernel
-    block_factor: ClassVar[int] = 4  # larger, because each block draws points
+    block_factor: ClassVar[int] = 4  # large blocks, because each one draws new points
 
     @property
     def variance_is_exact(self) -> bool:

@@ -499,5 +499,5 @@ def _field_astype(value: Any, like: np.ndarray) -> Any:
 
 
 def like_tuple(old: tuple[Any, ...], values: list[Any]) -> Any:
-    """Return values as a tuple of the type of ``old``, which may be a named tuple."""
+    """Return the values as a tuple or named tuple, whichever type ``old`` has."""
     return getattr(old, "_make", tuple)(values)

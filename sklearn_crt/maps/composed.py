@@ -1,7 +1,7 @@
 """Maps composed of other maps: sums of products, and maps for pairs of clusters.
 
-The raw rows of each part are the rows of the composed map, which are already centred
-and multiplied by ``sigma``.
+Each part receives the rows of the composed map, which are already centred and
+multiplied by ``sigma``.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ def _joint(parts: Sequence[Any]) -> JointFrequencies:
 
 
 def _both_sides(X: Inputs, Y: Inputs) -> tuple[Inputs, Inputs]:
-    """Return queries and keys as raw rows of the parts; the same object if Y is X."""
+    """Return queries and keys as inputs of the parts; the same object if Y is X."""
     queries = X.part_of_map()
     return queries, queries if Y is X else Y.part_of_map()
 
 
 def _of_part(part: FeatureMap, method: str, X: Inputs, Y: Inputs) -> np.ndarray:
-    """Call a method of a part for pairs of its raw rows."""
+    """Call a method of a part for all pairs of queries and keys."""
     queries = part.frame.inside(X)
     return getattr(part, method)(queries, queries if Y is X else part.frame.inside(Y))
 
@@ -190,7 +190,7 @@ class ClusteredMap(ComposedMap):
         return self._pairwise("estimate", X, Y)
 
     def _pairwise(self, method: str, X: Inputs, Y: Inputs) -> np.ndarray:
-        """Call a method on all pairs of rows, each with the map of its block."""
+        """Call a method for all pairs of rows, using the map of each pair's block."""
         result = np.empty((X.shape[0], Y.shape[0]), X.dtype)
         for block, i, j in self.members(X, Y):
             pair = X.part_of_map().take(i), Y.part_of_map().take(j)
@@ -211,7 +211,7 @@ class ClusteredMap(ComposedMap):
 
 
 class Term(NamedTuple):
-    """Product of the features of a base map with a coefficient map or a constant."""
+    """Product of a base map with a coefficient map, or with a constant."""
 
     base: int
     coefficient: int | None
@@ -226,8 +226,8 @@ class SumOfProductsMap(ComposedMap):
     For a sum of kernels, the features are concatenated; for a product of kernels, the
     row-wise outer product of the features is computed. A coefficient is a constant plus
     the estimate of a map, :math:`\lambda_k = a_k + r_{1k} \cdot r_{2k}`. Columns that
-    the products leave unused are filled by a spare map, which is weighted by its
-    proportion of the columns.
+    the products leave unused are filled by an additional map, ``spare``, which is
+    weighted by its proportion of the columns.
     """
 
     bases: tuple[FeatureMap, ...]
@@ -257,7 +257,7 @@ class SumOfProductsMap(ComposedMap):
 
     @property
     def spare_weight(self) -> float:
-        """Weight of the spare map in the estimate."""
+        """Weight of the map ``spare`` in the estimate."""
         return (
             0.0 if self.spare is None else self.spare.n_components / self.n_components
         )
@@ -291,7 +291,7 @@ class SumOfProductsMap(ComposedMap):
         return self._bases_and_spare, self.coefficients, self.constants
 
     def _of_parts(self, rows: Inputs, key: bool) -> Iterator[list[LogFeatures]]:
-        """Yield the log features of the bases and of the coefficients."""
+        """Yield the log features of the base maps and of the coefficient maps."""
         unit = rows.part_of_map()
         for side in self.tables[:2]:
             inside = [(part, part.frame.inside(unit)) for part in side]
@@ -323,8 +323,8 @@ class SumOfProductsMap(ComposedMap):
         return xp.concat(mantissas, axis=-1), exponent
 
     def features(self, rows: Inputs, *, key: bool = False) -> Array:
-        # exponentials are computed before the maps are multiplied, since the products
-        # have more columns, unless one factor could overflow and the other underflow
+        # exponentials are computed before the multiplication, which increases the
+        # number of columns, unless one factor could overflow and the other underflow
         (bases, parts, _), unit = self.tables, rows.part_of_map()
         coefficients = [p.log_features(p.frame.inside(unit), key=key) for p in parts]
         if any(exponent is not None for _, exponent in coefficients):
@@ -395,7 +395,7 @@ class SumOfProductsMap(ComposedMap):
         return [*means, 1.0 - sum(means)], [*variances, sum(variances)]
 
     def _gaussian_variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        """Return the variance without the row factors and the spare map."""
+        """Return the variance, ignoring the row factors and the map ``spare``."""
         means, variances = self.coefficient_moments(X, Y)
         total = np.zeros((X.shape[0], Y.shape[0]))
         with np.errstate(over="ignore", invalid="ignore"):
@@ -434,7 +434,7 @@ class SumOfProductsMap(ComposedMap):
 
 
 def _is_gaussian(part: FeatureMap) -> bool:
-    """Return whether a part estimates the Gaussian kernel of its raw rows."""
+    """Return whether a part estimates the Gaussian kernel of the rows it receives."""
     if isinstance(part, TrigonometricMap):
         plain = isinstance(part.radial, Gaussian) and part.shape_factor is None
     else:

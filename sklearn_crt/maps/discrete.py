@@ -23,7 +23,7 @@ from .radial import GaussianKernel
 # with a positive exponent outweighs all other terms. Even its product with 1e15 does
 # not overflow.
 _LOG_OF_ZERO = {4: -1e20, 8: -1e200}
-# largest argument at which I_0 is computed from its series, which needs about 60 terms
+# largest argument at which I_0 is computed from its series, using about 60 terms
 _LARGEST_ARGUMENT = 40.0
 _LARGEST_LOG = 600.0  # largest log of a product of values of I_0, to avoid overflow
 
@@ -116,7 +116,7 @@ class GeometricLaw(CountLaw):
         return np.maximum(excess, 0)
 
     def sum_of_log_excesses(self, columns: Columns) -> np.ndarray:
-        """Return the sum, from products of I_0, which is 6 to 9 times as fast."""
+        """Return the sum, computed 6 to 9 times faster from products of I_0."""
         # each product minus 1 is stored, because the difference may be tiny
         total: np.ndarray | float = 0.0
         excess: np.ndarray | float = 0.0

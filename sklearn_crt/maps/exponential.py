@@ -27,7 +27,7 @@ class ExponentialMap(PairedMap):
     .. math:: f(x) = \tfrac{1}{\sqrt m}\, e^{w' A w + w' B x + c(x)}
 
     where ``quadratic`` defines A, B and c. A is a real number for PosRF, OPRF and
-    SimRF, a complex number for GERF, a matrix for DERF; CE has a diagonal matrix B.
+    SimRF, a complex number for GERF, and a matrix for DERF; CE has a diagonal matrix B.
     Real features have one column per frequency. If a frequency w also represents -w,
     the columns of all w come first, then those of all -w, then the columns of
     frequencies without an opposite. Complex features have the columns Re f and Im f for
@@ -160,7 +160,8 @@ def _pair_share(constant: float, spread: np.ndarray, q: np.ndarray) -> np.ndarra
 _LARGEST_IN_SINGLE = 2.0**5
 _LARGEST_IN_DOUBLE = 2.0**26
 # With many columns, |w| |x| often exceeds 2^5 for Gaussian frequencies, and a second
-# product would be slow. They have a larger limit, at which the error is 6e-5.
+# product would be slow. Their limit is therefore larger; at this limit the error is
+# 6e-5.
 _LARGEST_OF_LIGHT_TAILS = 2.0**8
 
 
@@ -207,7 +208,8 @@ class TrigonometricMap(PairedMap):
         phases = rows.project(frequencies)
         is_plain = isinstance(phases, np.ndarray)
         if not (self.heavy_tailed or (is_plain and phases.ndim == 2)):
-            # the norm is not computed, because reading it would wait for the device
+            # the norm is not computed, because reading it would mean waiting for the
+            # device
             longest = 0.0
         elif is_plain:
             longest = math.sqrt(rows.sq_norms.max())
@@ -266,7 +268,7 @@ def _accurate_phases(
     bounds: np.ndarray,
     largest: float,
 ) -> Array:
-    """Return the phases, and recompute those that BLAS does not round reproducibly.
+    """Return the phases, recomputing those that BLAS does not round reproducibly.
 
     BLAS rounds the products of a single row differently from those of many rows. If the
     bound |w| |x| of a column exceeds ``largest``, its float32 phases are computed in

@@ -1,4 +1,4 @@
-"""Loops over chunks of rows for features, grids of sigma and variances."""
+"""Compute features, for one or several values of sigma, and variances in chunks."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def iter_path(
 
 
 def _path_features(path: Sequence[FeatureMap], X: Any) -> Iterator[LogFeatures]:
-    """Yield the log features of each map for one chunk of raw rows."""
+    """Yield the log features of each map for one chunk of rows."""
     units: dict[Any, Inputs] = {}  # for each centre, the centred but unscaled rows
     for member in path:
         frame = member.frame
@@ -119,8 +119,8 @@ def _path_features(path: Sequence[FeatureMap], X: Any) -> Iterator[LogFeatures]:
 def relative_error(feature_map: FeatureMap, X: Inputs, Y: Inputs) -> float:
     """Return the median standard deviation of estimates, relative to the kernel.
 
-    The variance is that for independent frequencies, which is fast to compute. The
-    kernel is represented by its root mean square over the pairs.
+    The variance is computed as if the frequencies were independent, which is fast. The
+    result is divided by the root mean square of the kernel over the pairs.
     """
     plain = _uncoupled(feature_map)
     with np.errstate(all="ignore"):

@@ -266,7 +266,7 @@ class DiagonalQuadratic(Quadratic):
 
 @dataclass(frozen=True, eq=False)
 class DenseQuadratic(Quadratic):
-    """Exponents with a matrix A with given eigenvectors, and B = (I - 4A)^(1/2)."""
+    """Exponents with a matrix A that has given eigenvectors, and B = (I - 4A)^(1/2)."""
 
     axes: np.ndarray  # (n_features, n_features)
     rho: np.ndarray  # (n_features,), 1 / (1 - 8A)

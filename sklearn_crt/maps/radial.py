@@ -35,8 +35,8 @@ _LEAST_ALPHA = 0.05
 # From about 2000 values on, interpolating Bessel functions is faster than evaluating
 # them: 2000 x 2000 pairs take 0.3 s, compared with 2.2 s for SciPy's function.
 _MANY = 2048
-_FIRST, _LAST = 1e-3, 1e3  # range of distances of the interpolant
-_LARGE_ORDER = 25  # from this nu on, the expansion for large nu is exact to rounding
+_FIRST, _LAST = 1e-3, 1e3  # range of distances that the interpolant covers
+_LARGE_ORDER = 25  # from this nu on, the expansion for large nu is exact up to rounding
 
 
 GaussianOrSoftmax: TypeAlias = Literal["gaussian", "softmax"]  # values of ``kernel``
@@ -76,7 +76,7 @@ class GaussianKernel:
     def variance(
         self, share: np.ndarray, log_unit: np.ndarray, X: Inputs, Y: Inputs
     ) -> np.ndarray:
-        """Convert a variance share * exp(log_unit) from the Gaussian to this kernel."""
+        """Convert the Gaussian variance, share * exp(log_unit), for this kernel."""
         # share, log_unit (n_X, n_Y), overwritten -> (n_X, n_Y)
         np.maximum(share, 0, out=share)
         if self.softmax:

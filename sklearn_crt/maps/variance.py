@@ -1,4 +1,4 @@
-r"""Closed forms for the covariances of frequencies in one block, and for moments.
+r"""Closed forms for moments, and for covariances between frequencies in one block.
 
 Let q = |x + y|^2 (s = +1) or |x - y|^2 (s = -1), and N = |x|^2 + |y|^2. Each frequency
 contributes a product of a feature of x and a feature of y. For two frequencies with
@@ -135,7 +135,8 @@ def _new_log_factors(n_terms: int, n_features: int, cosine: float) -> np.ndarray
         special.logsumexp(np.outer(k, log_base) + log_weights, axis=1)
         for k in np.array_split(np.arange(n_terms), 1 + n_terms // 1000)
     ]
-    # expm1 and log1p are used, because rounding errors would dominate a small log m_k
+    # expm1 and log1p are used, as rounding errors would otherwise dominate a small log
+    # m_k
     few = np.arange(min(n_terms, 1 + int(0.5 / abs(cosine)), 1000))
     excess = np.expm1(np.outer(few, log_base)) @ np.exp(log_weights)
     log_means = np.concatenate([np.log1p(excess), np.concatenate(parts)[few.size :]])
@@ -162,7 +163,7 @@ def positive_block_covariance(
     q, reach = np.asarray(q, dtype=np.float64), 500 + 8 * n_features
     factors = _log_factors(reach, n_features, cosine)
     if factors[reach // 2 :].max() < -46:
-        q = np.minimum(q, reach)  # for the k of larger q, r_k m_k is below 1e-20
+        q = np.minimum(q, reach)  # for larger q, the relevant r_k m_k are below 1e-20
     if factors.max() > _LARGEST:
         return _positive_series(q, n_features, cosine)
     return _evaluate(_positive_series, q, 1 if cosine else 2, n_features, cosine)
@@ -178,7 +179,7 @@ def _positive_series(q: np.ndarray, n_features: int, cosine: float) -> np.ndarra
     excess, values = np.expm1(factors), []
     for mean, window in zip(q.ravel(), windows.ravel(), strict=True):
         k = np.arange(max(0, int(mean - window)), int(mean + window) + 1)
-        # sums of log(mean / k): differences of log factorials would cancel for large k
+        # sums of log(mean / k), because differences of log factorials would lose digits
         with np.errstate(divide="ignore"):
             log_weights = np.append(0.0, np.cumsum(np.log(mean / k[1:])))
         weights = np.exp(log_weights - log_weights.max())
@@ -300,8 +301,8 @@ def mixture_block_covariance(
     """Interpolate the covariance of two orthogonal frequencies as a function of log r.
 
     ``log_laplace(q)`` is log E exp(-q T). For fixed c, the mean of exp(-r^2 Q) over T
-    has a closed form, so quadrature over T is only needed for the rest, which is of
-    order r^4.
+    has a closed form, so quadrature over T is only needed for the remaining terms,
+    which are of order r^4.
     """
     mixing, share = factors
     normal = tabulate(

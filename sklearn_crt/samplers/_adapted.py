@@ -30,8 +30,8 @@ from ._exponential import ExponentialSampler, middle
 _MOST_FEATURES = 4096  # a covariance matrix of this size takes 134 MB
 # multiple of the pooled covariance that is added to each covariance for n <= d rows
 _RIDGE = 0.3
-# minimum of this multiple for many rows; the same multiple of the mean variance is
-# added to the diagonal
+# minimum of this multiple, used if there are many rows; the same multiple of the mean
+# variance is added to the diagonal
 _LEAST = 1e-6
 
 
@@ -170,7 +170,8 @@ def best_quadratic(
     ridge[np.diag_indices_from(ridge)] += 1e-12 + _LEAST * np.trace(pooled) / sigma.size
     query, key = (covariance + ridge for covariance in covariances)
     values, vectors = np.linalg.eigh(_geometric_mean(query, key))
-    # eigenvalues can be clipped, because the estimate is unbiased for all positive ones
+    # eigenvalues can be clipped, because any positive eigenvalues give an unbiased
+    # estimate
     values = np.clip(values, _LEAST, 1 / _LEAST)
     root = (vectors * np.sqrt(values)) @ vectors.T
     inverse = (vectors / np.sqrt(values)) @ vectors.T
@@ -181,7 +182,7 @@ def best_quadratic(
 
 
 def best_rho(values: np.ndarray) -> np.ndarray:
-    """Return the optimal 1 / (1 - 8A) for the mean squares of the entries of x + y."""
+    """Return the optimal 1 / (1 - 8A), given the mean square of each entry of x + y."""
     # values (n_features,) -> (n_features,)
     values = np.maximum(values, 0)
     t = 2 * values + 1
@@ -290,7 +291,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     """
 
     map_: AnchoredMap
-    _doubtful_below = 0  # no check, because computing the variance is slow
+    _doubtful_below = 0  # no error check in fit, as the variance is slow to compute
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
         "n_anchors": [Interval(Integral, 1, None, closed="left")],

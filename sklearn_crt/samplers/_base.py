@@ -81,7 +81,7 @@ class SamplerValue(FittedValue):
     is_frozen: bool = False
 
     def read(self, batch: SamplerBatch, n_before: int = 0) -> SamplerValue:
-        """Return a value with the same map whose statistics include additional rows.
+        """Return a copy with the same map whose statistics include additional rows.
 
         ``n_before`` is the number of preceding rows that are read elsewhere, for
         instance in other blocks.
@@ -94,10 +94,10 @@ class SamplerValue(FittedValue):
         return replace(self, statistics=statistics, dtype=dtype)
 
     def with_map(self, statistics: Statistics | None = None) -> SamplerValue:
-        """Return a value with the map for the given (by default, its own) statistics.
+        """Return a copy with the map for the given (by default, its own) statistics.
 
-        If the value already has a map, the frequencies of this map are reused, provided
-        that their distribution does not depend on the statistics.
+        If this object already has a map, the frequencies of the map are reused,
+        provided that their distribution does not depend on the statistics.
         """
         if statistics is None:
             statistics = self.statistics
@@ -105,7 +105,7 @@ class SamplerValue(FittedValue):
         return replace(self, statistics=statistics, map=made)
 
     def with_seed(self, random_state: RandomState) -> SamplerValue:
-        """Return the value that ``fit`` computes from these rows with another seed."""
+        """Return the result of fitting to the same rows with another seed."""
         seed = check_random_state(random_state).randint(2**31 - 1, size=4)
         statistics = replace(self.statistics, seed=tuple(seed.tolist()))
         return replace(self, map=None).with_map(statistics)

@@ -73,7 +73,8 @@ class _ChosenCenters(NamedTuple):
 
     points: Centers
     sigma: float | np.ndarray
-    # (n_points, n_points), root of the inverse kernel matrix; None if not whitened
+    # (n_points, n_points), root of the inverse kernel matrix; None if the features are
+    # not whitened
     root: np.ndarray | None
 
 
@@ -98,7 +99,7 @@ class CentersValue(FittedValue):
         return replace(self, statistics=statistics, solved=None)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> CentersValue:
-        """Return a copy with the rows of a batch and the centres for all rows."""
+        """Return a copy with its centres, which also keeps the sample of rows."""
         value = self.plus(batch)
         return replace(value, solved=value.solution)
 
@@ -107,7 +108,7 @@ class CentersValue(FittedValue):
         return replace(self, statistics=statistics, solved=None)
 
     def frozen(self, step: Step = no_step) -> CentersValue:
-        """Return a value that contains only the centres and accepts no more rows."""
+        """Return a copy that keeps no sample of rows and accepts no more rows."""
         moments, solved = self.statistics.without_rows(), self.solution
         return replace(self, statistics=moments, solved=solved, is_frozen=True)
 
@@ -507,13 +508,14 @@ def _kernel_rows(X, centers, sigma, origin):
 def _inverse_root(kernel, dtype):
     """Return an upper triangular R such that R R' is the inverse of the kernel matrix.
 
-    Eigenvalues that are zero within the precision of ``dtype`` are left out.
+    Eigenvalues that are numerically zero in the precision of ``dtype`` are left out.
     """
     least = 10 * np.finfo(dtype).eps  # relative to the largest eigenvalue
     factor, info = linalg.lapack.dpotrf(kernel, lower=1)
     if info == 0:
         inverse, info = linalg.lapack.dtrtri(factor, lower=1)
-        # the sum of squares is at least the reciprocal of the smallest eigenvalue
+        # the sum of squared entries is at least the reciprocal of the smallest
+        # eigenvalue
         if info == 0 and least * linalg.norm(kernel, np.inf) * np.sum(inverse**2) < 1:
             return np.asfortranarray(inverse.T)
     values, vectors = linalg.eigh(kernel)

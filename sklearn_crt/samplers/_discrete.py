@@ -122,7 +122,7 @@ class DiscreteSampler(BaseFeatureSampler):
             )
         else:
             law = self._choose_law(statistics, frame)
-        # drawn frequency by frequency; the first ones do not depend on n_components
+        # drawn frequency by frequency: the first ones must not depend on n_components
         counts = law.draw((self.n_components, statistics.n_features), rng)
         return DiscreteMap(
             frame,
@@ -154,7 +154,7 @@ class DiscreteSampler(BaseFeatureSampler):
 
 
 def _are_all_alike(statistics, shifted):
-    """Return whether rows are equal up to rounding, or all zero if not ``shifted``."""
+    """Return whether all rows are equal up to rounding (zero if not ``shifted``)."""
     squares = statistics.both.mean_square.sum()
     spread = statistics.both.variance.sum() if shifted else squares
     return bool(spread <= 1e-28 * squares)
@@ -240,7 +240,7 @@ _P_RANGE = 1e-8, 1 - 1e-8  # bounds of p
 
 
 def optimal_p(products: ArrayLike) -> float:
-    """Return the p that minimises the log second moment, for means c_l of abs(x_l y_l).
+    """Return the p that minimises the log second moment; c_l is the mean of |x_l y_l|.
 
     The objective -d log p + sum_l log I0(2 c_l / sqrt(1 - p)) (CRT theorem 3.5) is
     convex in u = -log(1 - p), and the result is the root of its derivative.

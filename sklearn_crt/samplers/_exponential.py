@@ -24,7 +24,7 @@ from ._base import BaseFeatureSampler, centered
 
 
 def optimal_A(q: Any, n_features: int) -> Any:
-    """Return the A with the smallest mean log second moment, for a mean q of |x + y|^2.
+    """Return the A that minimises the mean log second moment for a mean q of |x + y|^2.
 
     Here rho = 1 / (1 - 8A) is the positive root of 2 q rho^2 + (2q + d) rho = d (CRT
     theorem 3.3). The formula avoids cancellation for both small and large q.
@@ -39,7 +39,7 @@ def optimal_A(q: Any, n_features: int) -> Any:
 
 
 def optimal_antithetic_A(q: float, n_features: int) -> float:
-    """Return the A that minimises the mean log second moment for pairs of w and -w.
+    """Return the A that minimises the mean log second moment for pairs (w, -w).
 
     The corresponding rho is the root of d (rho - 1) / (2 rho (1 + rho)) + q expit((1 +
     rho) q). It lies between the optima for single frequencies at q and at q / 2.

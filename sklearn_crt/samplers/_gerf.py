@@ -280,15 +280,15 @@ def best_member(
     """Return the s and A with the smallest variance, given the means of |x + s y|^2.
 
     Variances are compared instead of second moments, because they are accurate even if
-    the second moments are close to 1. A complex A is chosen only if its variance is
-    smaller than that of the best real A with the same s by more than rounding errors.
+    the second moments are close to 1. A complex A is chosen only if it reduces the
+    variance of the best real A with the same s by more than rounding errors.
     """
     best, member = math.inf, (-1, complex(real_optima[-1]))
     for s, A in sorted(real_optima.items()):
         value = float(log_variance(*log_rho(complex(A)), s, q[s], n_features))
         margin = 1e-8 + 1e-12 * abs(value)
         # for the same number of features, a real A with s = +1 allows twice as many
-        # frequencies
+        # frequencies as other choices
         saved = math.log(2) if s > 0 else 0.0
         candidates = [(value - saved, complex(A))]
         for lam, phi in complex_candidates(A, s, q[s], n_features):

@@ -169,7 +169,7 @@ def assert_coupling(
     p_value = stats.kstest(norms, radial_law(d).cdf).pvalue
     assert p_value > FAMILY, f"norms have the wrong distribution: p = {p_value:.1e}"
     assert_mean(unit, np.zeros((d, d)))
-    # over the blocks, the mean of each moment has expectation 0 and a known variance
+    # the mean of each moment over the blocks has expectation 0 and a known variance
     second = np.einsum("nia,nib->iab", unit, unit) / n_blocks - np.eye(d) / d
     spread = np.full((d, d), 1 / (d * (d + 2)))
     np.fill_diagonal(spread, 2 * (d - 1) / (d**2 * (d + 2)))
@@ -190,10 +190,10 @@ def assert_coupling(
 
 
 def _places_in_strata(quantiles: np.ndarray) -> np.ndarray:
-    """Assert that each stratum contains one norm; return positions in strata."""
+    """Assert that each stratum contains one norm; return positions within strata."""
     d = quantiles.shape[1]
     places, strata = np.modf(np.clip(quantiles, 0, 1 - 1e-12) * d)
-    border = np.abs(places - 0.5) > 0.5 - 1e-3 * d  # the stratum is uncertain there
+    border = np.abs(places - 0.5) > 0.5 - 1e-3 * d  # too close to identify the stratum
     inside = ~border.any(axis=1)
     whole = np.sort(strata[inside], axis=1) == np.arange(d)
     assert whole.all(), "a block does not have one norm in each stratum"

@@ -96,7 +96,7 @@ def seed_estimates(
 def _reads_the_same_for_any_seed(fitted: Any) -> bool:
     """Return whether a fit with another seed would learn the same values from the rows.
 
-    This holds if ``fit`` is inherited and the fit keeps no random sample of the rows.
+    This holds if ``fit`` is inherited and keeps no random sample of the rows.
     """
     if type(fitted).fit is not BaseFeatureSampler.fit:
         return False
@@ -107,7 +107,7 @@ def _reads_the_same_for_any_seed(fitted: Any) -> bool:
 def assert_mean(
     estimates: np.ndarray, expected: np.ndarray, *, bias: float = 0.0
 ) -> None:
-    """Assert by t statistics that independent estimates have the expected mean."""
+    """Assert that independent estimates have the expected mean, using t statistics."""
     # estimates (n_draws, ...), expected (...)
     n = estimates.shape[0]
     error = np.abs(estimates.mean(axis=0) - expected) - bias * np.abs(expected)
@@ -127,7 +127,7 @@ def coupled_size(sampler: BaseFeatureSampler, n_features: int) -> int:
     coupling = getattr(getattr(sampler, "map_", None), "coupling", None)
     if coupling is None:
         return n_features
-    # some couplings pad the dimension to 16, so many frequencies are needed
+    # several blocks need many frequencies, as some couplings pad the dimension to 16
     sizes = coupling.block_sizes(32 * n_features, n_features)
     return max(n_features, int(np.max(sizes))) if len(sizes) > 1 else 0
 
@@ -219,7 +219,7 @@ def _columns_of_frequencies(index: np.ndarray, n_frequencies: int) -> np.ndarray
 
 
 def _layers(features: np.ndarray, columns: np.ndarray) -> list[np.ndarray]:
-    """Return the features in each list of columns; 0 beyond the last column."""
+    """Return the features for each list of columns, with 0 beyond the last column."""
     features = np.pad(features, ((0, 0), (0, 1)))
     return [features[:, each] for each in columns]
 
@@ -339,7 +339,7 @@ class Draws:
         return self._blocks[n_blocks, block]
 
     def judge_mean(self, n_blocks: int, block: int, n_draws: int) -> None:
-        """Raise AssertionError if the mean is off by more than the declared bias."""
+        """Raise AssertionError if the mean error exceeds the declared bias."""
         sampler, X, Y, fitted = self.sampler, self.X, self.Y, self.fitted
         expected = fitted.exact_kernel(X, Y)
         bias = stated_bias(getattr(fitted, "map_", None))

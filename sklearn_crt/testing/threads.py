@@ -125,7 +125,7 @@ def _after_batches(estimator: Any, y: np.ndarray | None, *batches: Any) -> Any:
 
 
 def _queries_of(model: Any) -> list[str]:
-    """Return the names of those ``QUERIES`` that a fitted estimator supports."""
+    """Return the names of the ``QUERIES`` that a fitted estimator supports."""
     always = ("fitted attributes", "pickle")
     return [name for name in QUERIES if name in always or hasattr(model, name)]
 
@@ -232,7 +232,7 @@ def _hasty_threads() -> Iterator[None]:
 
 
 class _Attributes(dict[str, Any]):
-    """Dictionary of the fitted attributes of an estimator that can be compared."""
+    """Dictionary of those fitted attributes of an estimator that can be compared."""
 
 
 def _fitted_attributes(model: Any) -> _Attributes:

@@ -99,6 +99,6 @@ def _torch_namespace() -> Namespace:
     return SimpleNamespace(**{**compat, **own})
 
 
-# torch may be a mock, which is used to build the documentation
+# torch may be a mock while the documentation is built
 if isinstance(torch.Tensor, type):
     register_namespace(torch.Tensor, _torch_namespace())

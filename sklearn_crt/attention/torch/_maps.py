@@ -108,7 +108,8 @@ def begin_batch(module: Any) -> None:
     n, interval = module._n_forwards, module.redraw_interval
     if n and interval and n % interval == 0:
         module.redraw_()
-    # before batches 1, 2, 4, 8, 16, 32, 48, ..., as later ones change statistics less
+    # before batches 1, 2, 4, 8, 16, 32, 48, ..., because later batches change the
+    # statistics less
     elif module._adapts and n and n & (n - 1 if n < 16 else 15) == 0:
         module._make_map()
     module._n_forwards += 1
@@ -279,7 +280,7 @@ class MapsOfHeads(nn.Module):
                 self.get_buffer(f"map_{name}").copy_(array)
 
     def _map_of_batch(self, q, k, scores, causal):
-        """Return the map for this batch, and update the statistics in training."""
+        """Return the map for this batch; during training, update the statistics."""
         statistics, again = self.statistics, in_backward()
         if self.training and not again and (self._adapts or self.redraw_interval):
             begin_batch(self)
