@@ -182,7 +182,7 @@ class FeatureAverages(MapSums, Averages):
             return
         total = self.sums
         weights, groups = self.targets.weight(total.sums), None
-        with np.errstate(over="ignore"):  # overflow to infinity selects a wider dtype
+        with np.errstate(over="ignore"):  # a wider dtype is used if this overflows
             size = asarray_like(np.abs(total.sums).max(), like_table(X))
         dtype = type_for_weights(size, self.targets.product_type(X))
         sums = total.to(X, dtype)
@@ -222,7 +222,7 @@ class FeatureAverages(MapSums, Averages):
     def effective_features(self, X: Rows) -> np.ndarray:
         """Return the effective number of features behind the average at each query.
 
-        The number is infinite if the features are not repeated estimates of a kernel.
+        The number is infinite if individual features are not estimates of a kernel.
         """
         # -> (n_rows,)
         if self is not self.total:

@@ -23,7 +23,7 @@ from ._sums import FeatureSums, KernelSums
 from ._targets import Targets
 
 N_GROUPS = 16  # number of groups of frequencies in the jackknife
-N_ERRORS = 2.0  # a denominator below this many standard errors is unreliable
+N_ERRORS = 2.0  # denominators below this many standard errors are unreliable
 N_EFFECTIVE = 16  # with fewer effective features, errors are underestimated
 _FEWEST_BLOCKS = 8  # with fewer blocks, jackknife groups may split blocks
 
@@ -54,7 +54,7 @@ def jackknife_variance(
 
 
 def split_sums(sums: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Return one column per group, with its sums and zeros for other groups."""
+    """Return one column per group: the sums of its features, and zeros elsewhere."""
     # sums, groups (n_components,) -> (n_components, 16)
     parts = np.zeros((sums.size, N_GROUPS), dtype=sums.dtype)
     parts[np.arange(sums.size), groups] = sums

@@ -139,7 +139,7 @@ class Prototypes(TypedBaseEstimator):
 def prototype_averages(
     prototypes: Prototypes, sigma: Sigma, targets: Targets
 ) -> PrototypeAverages:
-    """Return the initial value of an estimator, without any rows."""
+    """Return the averages of an estimator before any rows are added."""
     prototypes._validate_params()
     draws = check_random_state(prototypes.random_state).randint(2**31 - 1, size=4)
     return PrototypeAverages(

@@ -31,7 +31,7 @@ class UCIDataset:
     categorical: tuple[int, ...] = ()
     dropped: tuple[int, ...] = ()
     task: Literal["classification", "regression"] = "classification"
-    # the following are checked if there is no checksum
+    # the following fields are checked if there is no checksum
     n_rows: int | None = None
     classes: tuple[int, ...] = ()
 

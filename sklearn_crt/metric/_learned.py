@@ -76,7 +76,7 @@ class MetricValue(FittedValue):
     parameters: Parameters
     sample: DistinctSample | None = None
     kind: str = "integers"  # kind of targets
-    known: Metric | None = None  # None if not learned yet
+    known: Metric | None = None  # None if it has not been learned yet
     is_frozen: bool = False
     owner: ClassVar[str] = "LearnedMetric"
 

@@ -1,4 +1,4 @@
-"""Centring of raw rows and multiplication by ``sigma``."""
+"""Centring of rows, and multiplication of rows by ``sigma``."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def _each_row(
 
     With 16 columns or fewer, NumPy's loop over rows would take longer than the
     operation itself, for instance a third of the time for computing 64 features of
-    20000 rows of 8 columns.
+    20000 rows with 8 columns.
     """
     n_rows, d = X.shape[-2:]
     few = d > _NARROW or n_rows < _MANY

@@ -77,7 +77,7 @@ class Inputs(ABC):
     # ----------------------------------------------------------------- products
     @abstractmethod
     def project(self, frequencies: Frequencies) -> Array:
-        """Return w.x per row and frequency; later calls may overwrite the result."""
+        """Return w.x for all rows and frequencies; later calls may overwrite it."""
 
     @abstractmethod
     def affine(self, form: Affine, row_term: Array, out: Any = None) -> Array:

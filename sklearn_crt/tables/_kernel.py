@@ -46,7 +46,7 @@ class ColumnKernels:
         return cls(points, is_score, tuple(terms), means, scales)
 
     def tables(self, Z: np.ndarray, q: int, dtype: Any) -> tuple[np.ndarray, Any]:
-        """Return a term's kernel at distinct values, and which of them each row has.
+        """Return a term's kernel at distinct values, and the index of each row's value.
 
         This saves time, because many columns have only a few distinct values.
         """
@@ -113,7 +113,7 @@ class TermSums:
             self.squares[:] = 0
 
     def add(self, term: np.ndarray, places: Any = slice(None)) -> None:
-        """Add a weighted term; ``places`` are the indices of its values, by row."""
+        """Add a weighted term; ``places`` contains the index of each row's value."""
         if self.order == "all":
             self.total *= (1 + self.strength * term)[places]
             return
