@@ -287,7 +287,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         return ApproximationError(self._squeezed(std), n_effective)
 
     def _squeezed(self, values):
-        """Return results with one column per average in the shape that users expect."""
+        """Return results with one column per average, in the shape users expect."""
         return values
 
     @staticmethod

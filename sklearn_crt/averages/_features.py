@@ -86,11 +86,11 @@ class Norms:
     def why_no_features(self, sums: np.ndarray) -> str | None:
         """Return why the rows are unlikely to be features of a kernel, or None.
 
-        The criterion is the mean inner product of all pairs of rows divided by the mean
-        squared norm. For a non-negative kernel this ratio is at least the inverse of
-        the number of rows. A ratio close to 1 means that all inner products are almost
-        equal: either the rows are raw data far from zero, or they are features with a
-        very small sigma. Only in the second case are norms close to 1.
+        The criterion is the mean inner product over all pairs of rows divided by the
+        mean squared norm. For a non-negative kernel this ratio is at least the inverse
+        of the number of rows. A ratio close to 1 means that all inner products are
+        almost equal: either the rows are raw data far from zero, or they are features
+        with a very small sigma. Only in the second case are norms close to 1.
         """
         # sums (n_components,)
         if self.squares <= 0:

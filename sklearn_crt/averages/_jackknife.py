@@ -109,7 +109,7 @@ def approximation_error(
 
 
 def effective_number(terms: np.ndarray) -> np.ndarray:
-    """Return the effective number of terms of each sum, 0 for non-positive sums."""
+    """Return the effective number of terms of each sum, or 0 for a non-positive sum."""
     # terms (n_rows, n_components) -> (n_rows,)
     total, squares = terms.sum(axis=1), np.sum(np.square(terms), axis=1)
     return np.where(total > 0, total**2 / np.where(squares > 0, squares, 1), 0.0)
@@ -159,7 +159,7 @@ def find_cancelling(mantissa: Array | None, signed: bool) -> Array | None:
 
 
 def trust(denominators: Array, errors: Array) -> Array:
-    """Return the weight of each kernel average, below 1 for unreliable averages."""
+    """Return weights of kernel averages, which are below 1 for unreliable averages."""
     xp, least = namespace_of(denominators), N_ERRORS * errors
     nothing = xp.zeros_like(least)
     sure = xp.where((least == 0) & (denominators > 0), nothing + 1, nothing)

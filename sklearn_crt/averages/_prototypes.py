@@ -174,7 +174,7 @@ def group_numbers(
 
 
 _KEPT_ENTRIES = 2**22  # if X has more entries, rows are merged into points
-_FINER = 8  # points kept per prototype while more rows may be added
+_FINER = 8  # number of points kept per prototype while more rows may be added
 _CHUNK = 2**13  # rows that are merged at a time
 _N_LEFT = 2000  # number of held-out rows for the choice of sigma
 

@@ -176,7 +176,7 @@ def _path_over_other_rows(
     blocks: list[tuple[Inputs, np.ndarray, np.ndarray | None]],
     multiples: np.ndarray,
 ) -> list[tuple[LogSum, ...]]:
-    """Return the sums over all rows in the blocks except those at distance 0."""
+    """Return kernel sums over the rows that are not at distance 0 from a query."""
     totals: list[Any] = [None for _ in multiples]
     for keys, targets, weights in blocks:
         gone = queries.sq_distances(keys) == 0

@@ -32,7 +32,7 @@ class KernelSums(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Averages(FittedValue):
-    """Base class of the fitted values of kernel averages.
+    """Base class of fitted kernel averages.
 
     Subclasses store training rows, prototypes, or sums of features times targets.
     """

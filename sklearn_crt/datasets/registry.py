@@ -1,4 +1,4 @@
-"""The data sets: their files, checksums and columns."""
+"""Descriptions of the data sets: files, checksums and columns."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def learn_evidence(
 
 
 _MOST_FREQUENCIES = 384
-_FREQUENCIES = 128, 4  # a constant plus a multiple of n_columns
+_FREQUENCIES = 128, 4  # number of frequencies: a constant plus a multiple of n_columns
 _MOST_ROUNDS = 8
 _PENALTIES = 1e-5, 1e-4, 1e-3, 1e-2  # candidate penalties, relative to the total weight
 _MULTIPLES = 0.5, 1.0, 2.0  # candidates for the standard deviation of phases

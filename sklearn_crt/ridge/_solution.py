@@ -74,7 +74,7 @@ class Solution:
     # the factors. If the axes form a triangular matrix, its entries are stored as a
     # one-dimensional array.
     mean_variance: float
-    axes: np.ndarray | None  # (D, r); None for classification, without variances
+    axes: np.ndarray | None  # (D, r); None for classification, which has no variances
     factors: np.ndarray | None  # (r, k)
     spread: np.ndarray  # (k,), variances, or mean squares without an intercept
     calibration: Errors | Link | None = None  # computed only for the best sigma

@@ -263,8 +263,8 @@ class RidgeSums(MapSums):
     def _with_best_sigma_of(self, batches: tuple[Batch, ...]) -> RidgeSums:
         """Return the sums for the sigma that is best on a sample of the rows.
 
-        Moments of all rows then have to be computed for this sigma only. With few rows,
-        all candidates are kept instead.
+        The moments of all rows are then needed for this sigma only. With few rows, all
+        candidates are kept instead.
         """
         value = replace(self, path=self._members(), kept=())
         if len(value.path) == 1:

@@ -32,7 +32,7 @@ _TIE = 1e-6  # squared distances with a smaller relative difference count as equ
 _CLOSE = 1e-6
 # squared rounding error of a centre, relative to the mean squared norm
 _ROUNDING = 1e-24
-DIGITS = 9  # number of decimals of proportions that are not rounding errors
+DIGITS = 9  # number of decimals to which proportions are rounded
 _ROWS_OF_CELL = 2**9  # maximum number of rows per cell, for fast k-means
 _BLOCK = 64  # number of pivots drawn at a time, for efficient matrix products
 _SPANNED = 1e-10  # smaller residuals of kernel values count as rounding errors
@@ -206,7 +206,7 @@ def distinct_rows(
 
 
 def _sortable(values: np.ndarray) -> np.ndarray:
-    """Convert floats to integers whose bytes have the sort order of the numbers."""
+    """Convert floats to integers whose bytes sort in the same order as the numbers."""
     bits = np.add(values, 0.0, dtype=np.float64, order="C").view(np.int64)  # no -0.0
     return (bits ^ ((bits >> 63) | np.int64(-(2**63)))).astype(">i8")
 

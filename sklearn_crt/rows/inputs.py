@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..frequencies import Affine, Frequencies
 
 Rows: TypeAlias = np.ndarray | sparse.csr_matrix | sparse.csr_array
-TableLike: TypeAlias = ArrayLike | sparse.spmatrix | sparse.sparray  # X of users
+TableLike: TypeAlias = ArrayLike | sparse.spmatrix | sparse.sparray  # user input
 
 
 class Inputs(ABC):

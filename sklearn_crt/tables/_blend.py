@@ -249,7 +249,7 @@ class Blend(NamedTuple):
     weights: dict[str, float]
     losses: dict[str, float] = {}
     power: float = 1.0
-    errors: Errors | None = None  # of cross-validated predictions; None for classes
+    errors: Errors | None = None  # of cross-validated predictions; None for labels
 
     def predict(self, V: np.ndarray) -> np.ndarray:
         """Return predictions, (n, k)."""
@@ -406,7 +406,7 @@ def _folds(
 def _in_folds(
     part: Part, rows: TableRows, folds: Sequence[Any], parallel: Parallel
 ) -> tuple[list[Part], list[np.ndarray]]:
-    """For each fold, fit the part to the other folds and predict the fold."""
+    """For each fold, fit the part to the other folds and predict this fold."""
     pairs = parallel(delayed(_without_fold)(part, rows, *fold) for fold in folds)
     fitted, predictions = zip(*pairs, strict=True)
     return list(fitted), list(predictions)

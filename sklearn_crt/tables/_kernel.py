@@ -97,7 +97,7 @@ def _raw(A: np.ndarray, B: np.ndarray, is_score: np.ndarray) -> np.ndarray:
 
 
 def row_blocks(n_rows: int) -> Iterator[slice]:
-    """Yield slices of blocks of rows."""
+    """Yield slices that divide the rows into blocks."""
     for start in range(0, n_rows, _BLOCK):
         yield slice(start, min(start + _BLOCK, n_rows))
 
