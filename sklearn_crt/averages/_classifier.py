@@ -248,8 +248,8 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     def _decode(self, value, X, function, instead):
         """Apply a function to the class scores of all rows, block by block.
 
-        The call is ``function(scores, prior, weight)``, where ``weight`` is the weight
-        of the scores in an average with the class prior, and None stands for 1.
+        It is called as ``function(scores, prior, weight)``, where ``weight`` is the
+        weight of the scores in an average with the class prior, and None stands for 1.
         """
         blocks, n_unreliable = [], 0
         for _, (scores, _, error) in self._blocks_of_sums(value, X):
