@@ -45,12 +45,12 @@ from ._row_weights import RowWeightsMixin, kernel_of
 from ._similarity import SimilarityMixin
 from ._sums import Averages
 
-_N_CHECKED = 256  # number of training rows for which a warning is considered
+_N_CHECKED = 256  # number of training rows at which features are checked
 _FEW_FEATURES = 25  # with fewer effective features, relative errors exceed 1 / 5
 
 
 def _has_features(model):
-    """Return True if a transformer computes features, or raise AttributeError."""
+    """Return True if the kernel computes features; otherwise raise AttributeError."""
     kernel = kernel_of(model)
     if is_row_kernel(kernel) or isinstance(kernel, (str, Prototypes)):
         raise AttributeError(
@@ -182,7 +182,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         return FeatureAverages(targets=targets, selects_sigma=selects, **start)
 
     def _check_no_sigma(self):
-        """Raise ValueError if ``sigma`` is set, but the rows already are features."""
+        """Raise ValueError if ``sigma`` is set although the rows are features."""
         if not is_auto(self.sigma):
             raise ValueError(
                 f"sigma={self.sigma!r} has no effect with kernel='linear', because the "
@@ -203,12 +203,12 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
     def _keeps_library(self, X):
         """Return whether a third-party transformer accepts the array library of X."""
         transformer = self._transformer if is_foreign(X) else None
-        if transformer is None or hasattr(transformer, "_fit_namespace"):  # one of ours
+        if transformer is None or hasattr(transformer, "_fit_namespace"):  # built in
             return False
         return get_tags(transformer).array_api_support
 
     def _check_rows(self, X, method):
-        """Check that a method can be called with X, and return the fitted value."""
+        """Check that a method can be called with X, and return the fitted averages."""
         value = value_of(self)
         refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
         check_fit_namespace(self, X, method)
@@ -287,14 +287,14 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         return ApproximationError(self._squeezed(std), n_effective)
 
     def _squeezed(self, values):
-        """Return results with one column per average in the shape that users expect."""
+        """Return results with one column per average, in the shape users expect."""
         return values
 
     @staticmethod
     def _float_type(X):
         if is_foreign(X):
             return np.dtype(type_name(X)).type
-        # each column of a DataFrame has its own type
+        # the columns of a DataFrame may have different dtypes
         types = getattr(X, "dtypes", [getattr(X, "dtype", None)])
         single = all(str(dtype).lower() == "float32" for dtype in types)
         return np.float32 if single else np.float64
@@ -315,7 +315,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
             self._warn_of_sums()
             return
         if value.selects_sigma:
-            return  # the minimised error includes the error of the features
+            return  # sigma was chosen by an error that includes that of the features
         step = max(1, batch.X.shape[0] // _N_CHECKED)
         rows = taken(batch.X, np.arange(0, batch.X.shape[0], step))
         few = np.median(value.effective_features(rows))
@@ -330,7 +330,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
             )
 
     def _warn_of_sums(self):
-        """Warn if the rows are used as features, but are unlikely to be features."""
+        """Warn if rows that are unlikely to be features are used as features."""
         value: Any = self._value
         is_sum = isinstance(value, FeatureAverages)
         reason = value.why_no_features() if is_sum else None
@@ -355,7 +355,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
             )
 
     def __sklearn_array_api_convert__(self, converter: Any) -> Self:
-        """Return a copy in another array library; scikit-learn calls this method."""
+        """Return a copy with arrays of another library; scikit-learn calls this."""
         other = super().__sklearn_array_api_convert__(converter)
         if isinstance(value := vars(self).get("_value"), ExactAverages):
             other._value = value.converted(converter)

@@ -29,20 +29,21 @@ from ._jackknife import normalised, probabilities, trust
 from ._row_weights import all_rows, effective_sizes
 from ._targets import OneHot
 
-# Candidate amounts and exponents. They are limited, because leave-one-out probabilities
-# are too optimistic in a learned metric, which depends on all labels.
+# Candidates for the amount and the exponent. Their ranges are limited, because
+# leave-one-out probabilities are too optimistic in a learned metric, which depends on
+# all labels.
 _AMOUNTS = np.geomspace(0.05, 10, 9).tolist()
 _EXPONENTS = np.linspace(0.6, 1.5, 10).tolist()
-_MOST_ROWS, _LEAST_ROWS = 1000, 200  # limits on the number of rows left out in turn
+_MOST_ROWS, _LEAST_ROWS = 1000, 200  # limits on the number of rows left out one by one
 _MOST_PRODUCTS = 2**33  # limit on the number of kernel values times target columns
 
 
 class Smoothing(NamedTuple):
     """Additive smoothing and temperature scaling of class frequencies.
 
-    If the frequencies p of K classes come from effectively n training rows, the
+    If the frequencies p of K classes are based on effectively n training rows, the
     probabilities are proportional to ((n p + amount / K) / (n + amount))^exponent. The
-    classes keep their order by probability, and no probability is 0 or 1.
+    order of the classes by probability does not change, and no probability is 0 or 1.
     """
 
     amount: float = 1.0  # number of rows to add, divided equally among the classes
@@ -65,7 +66,7 @@ class Smoothing(NamedTuple):
         n_rows = int(_MOST_PRODUCTS // (len(y) * n_columns))
         n_rows = min(max(n_rows, _LEAST_ROWS), _MOST_ROWS)
         few = DistinctSample.of([(X, y, weights)], n_rows)
-        # inverse of a typical weight, which tiny weights do not affect
+        # inverse of a typical weight, to which tiny weights hardly contribute
         scale = float(few.weights.sum() / (few.weights @ few.weights))
         parts = [sums.scores for _, sums in keys.sums(few.X, sigma, left_out=True)]
         scores = np.maximum(np.concatenate(parts)[:, : keys.targets.n_averages], 0)
@@ -247,8 +248,8 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     def _decode(self, value, X, function, instead):
         """Apply a function to the class scores of all rows, block by block.
 
-        The call is ``function(scores, prior, weight)``, where ``weight`` is the weight
-        of the scores in an average with the class prior, and None stands for 1.
+        It is called as ``function(scores, prior, weight)``, where ``weight`` is the
+        weight of the scores in an average with the class prior, and None stands for 1.
         """
         blocks, n_unreliable = [], 0
         for _, (scores, _, error) in self._blocks_of_sums(value, X):

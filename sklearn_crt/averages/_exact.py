@@ -48,7 +48,7 @@ class RowAverages(Averages):
     kernel: RowKernel
     sigma_parameter: Sigma
     statistics: Statistics
-    known_choice: Choice | None = None  # choice for these rows, None if not made yet
+    known_choice: Choice | None = None  # None if not made yet for these rows
 
     @property
     def _is_auto(self) -> bool:
@@ -75,7 +75,7 @@ class RowAverages(Averages):
         return value
 
     def frozen(self, step: Step = no_step) -> Self:
-        """Return the averages with a fixed ``sigma`` and only what predictions need."""
+        """Return averages with a fixed ``sigma`` and only what predictions need."""
         choice = self.choice
         return replace(
             self,
@@ -127,7 +127,7 @@ class RowAverages(Averages):
         return self.unfitted
 
     def check_mergeable(self, other: Any) -> None:
-        """Raise ValueError if the other averages have another kernel or ``sigma``."""
+        """Raise ValueError if the other averages use another kernel or ``sigma``."""
         pairs = {
             "kernel": (self.unfitted, other.unfitted),
             "sigma": (self.sigma_parameter, other.sigma_parameter),
@@ -147,7 +147,7 @@ class RowAverages(Averages):
 
 
 def exact_averages(kernel: Any, sigma: Sigma, targets: Targets) -> ExactAverages:
-    """Return the initial value of an estimator, without any rows."""
+    """Return the averages of an estimator before any rows are added."""
     kernel = row_kernel(kernel)
     return ExactAverages(
         targets=targets,

@@ -86,11 +86,11 @@ class Norms:
     def why_no_features(self, sums: np.ndarray) -> str | None:
         """Return why the rows are unlikely to be features of a kernel, or None.
 
-        The criterion is the mean inner product of all pairs of rows divided by the mean
-        squared norm. For a non-negative kernel this ratio is at least the inverse of
-        the number of rows. A ratio close to 1 means that all inner products are almost
-        equal: either the rows are raw data far from zero, or they are features with a
-        very small sigma. Only in the second case are norms close to 1.
+        The criterion is the mean inner product over all pairs of rows divided by the
+        mean squared norm. For a non-negative kernel this ratio is at least the inverse
+        of the number of rows. A ratio close to 1 means that all inner products are
+        almost equal: either the rows are raw data far from zero, or they are features
+        with a very small sigma. Only in the second case are norms close to 1.
         """
         # sums (n_components,)
         if self.squares <= 0:
@@ -182,7 +182,7 @@ class FeatureAverages(MapSums, Averages):
             return
         total = self.sums
         weights, groups = self.targets.weight(total.sums), None
-        with np.errstate(over="ignore"):  # overflow to infinity selects a wider dtype
+        with np.errstate(over="ignore"):  # a wider dtype is used if this overflows
             size = asarray_like(np.abs(total.sums).max(), like_table(X))
         dtype = type_for_weights(size, self.targets.product_type(X))
         sums = total.to(X, dtype)
@@ -222,7 +222,7 @@ class FeatureAverages(MapSums, Averages):
     def effective_features(self, X: Rows) -> np.ndarray:
         """Return the effective number of features behind the average at each query.
 
-        The number is infinite if the features are not repeated estimates of a kernel.
+        The number is infinite if individual features are not estimates of a kernel.
         """
         # -> (n_rows,)
         if self is not self.total:

@@ -23,7 +23,7 @@ from ._sums import FeatureSums, KernelSums
 from ._targets import Targets
 
 N_GROUPS = 16  # number of groups of frequencies in the jackknife
-N_ERRORS = 2.0  # a denominator below this many standard errors is unreliable
+N_ERRORS = 2.0  # denominators below this many standard errors are unreliable
 N_EFFECTIVE = 16  # with fewer effective features, errors are underestimated
 _FEWEST_BLOCKS = 8  # with fewer blocks, jackknife groups may split blocks
 
@@ -54,7 +54,7 @@ def jackknife_variance(
 
 
 def split_sums(sums: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Return one column per group, with its sums and zeros for other groups."""
+    """Return one column per group: the sums of its features, and zeros elsewhere."""
     # sums, groups (n_components,) -> (n_components, 16)
     parts = np.zeros((sums.size, N_GROUPS), dtype=sums.dtype)
     parts[np.arange(sums.size), groups] = sums
@@ -109,7 +109,7 @@ def approximation_error(
 
 
 def effective_number(terms: np.ndarray) -> np.ndarray:
-    """Return the effective number of terms of each sum, 0 for non-positive sums."""
+    """Return the effective number of terms of each sum, or 0 for a non-positive sum."""
     # terms (n_rows, n_components) -> (n_rows,)
     total, squares = terms.sum(axis=1), np.sum(np.square(terms), axis=1)
     return np.where(total > 0, total**2 / np.where(squares > 0, squares, 1), 0.0)
@@ -159,7 +159,7 @@ def find_cancelling(mantissa: Array | None, signed: bool) -> Array | None:
 
 
 def trust(denominators: Array, errors: Array) -> Array:
-    """Return the weight of each kernel average, below 1 for unreliable averages."""
+    """Return weights of kernel averages, which are below 1 for unreliable averages."""
     xp, least = namespace_of(denominators), N_ERRORS * errors
     nothing = xp.zeros_like(least)
     sure = xp.where((least == 0) & (denominators > 0), nothing + 1, nothing)

@@ -40,10 +40,11 @@ Part = tuple[Any, ...]  # rows, targets, weights and, for prototypes, second mom
 _QUERY_ROWS, _KEY_ROWS = 256, 512  # shape of a block of kernel values
 # number of sparse rows that are processed at a time
 _SPARSE_ROWS = 2**11
-_DEVICE_ROWS = 2**11, 2**13  # shape of a block on other devices, 128 MiB
+_DEVICE_ROWS = 2**11, 2**13  # shape of a block of 128 MiB on other devices
 _PAIRS = 2**24  # limit on kernel values in a batch of at least 16 queries
-# Up to this squared norm of a query, distances are computed from norms and products.
-# The error of a log weight is then about 1e-12 in float64, and 1e-4 in float32.
+# For queries with a squared norm up to this limit, distances are computed from norms
+# and inner products. The error of a log weight is then about 1e-12 in float64, and 1e-4
+# in float32.
 _LARGEST_NORM = {4: 2.0**10, 8: 2.0**13}
 
 
@@ -58,7 +59,7 @@ class StoredRows(NamedTuple):
     rows: Inputs  # multiplied by sigma
     weights: Any  # (n_rows,); None if all weights are 1
     columns: tuple[Array, ...]  # the result of ``Targets.prepared``
-    # (x, -|x|^2 / 2, 1) for each row x; None unless one matrix product suffices
+    # (x, -|x|^2 / 2, 1) for each row x; None if one matrix product does not suffice
     stacked: np.ndarray | None
 
     def queries(self, X: Rows) -> Inputs:
@@ -89,7 +90,7 @@ class Keys:
     )
 
     def with_targets(self, targets: Targets) -> Keys:
-        """Return a copy with similarly encoded targets, sharing the stored rows."""
+        """Return a copy that shares the stored rows; the encoding must be the same."""
         other = replace(self, targets=targets)
         vars(other)["_stored"] = self._stored
         return other

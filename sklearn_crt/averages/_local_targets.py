@@ -25,9 +25,9 @@ from ..rows import Inputs
 from ._targets import ClassCounts, TargetMoments, Targets
 
 ALPHAS = np.inf, 10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 0.0  # inf: kernel average
-_ROWS = 2**14  # rows whose products are held in memory at a time
+_ROWS = 2**14  # number of rows whose products are held in memory at a time
 _FLOOR = 1e-7  # smallest penalty, in units of the squared length scale
-# variances below this many machine epsilons of the mean square are treated as zero
+# variances below this multiple of the mean square times machine epsilon count as zero
 _ROUNDING = 1e3
 # For each query, the moments of d columns take d^2 / 2 numbers. With more than
 # _MOST_COLUMNS columns, slopes are therefore computed for the leading directions only.
@@ -37,7 +37,7 @@ _MOST_COLUMNS, _N_DIRECTIONS = 40, 24
 # _STEPS steps, until these rows have at least the share _LEAST_SHARE of the sample
 # weights.
 _ALL_ROWS, _LEAST_SHARE, _STEPS = 1000, 0.03, 7
-# rows whose products are held in memory at a time, and queries processed at a time
+# numbers of rows, with their products, and of queries that are processed at a time
 _MOMENT_ROWS, _QUERIES = 2**10, 16
 
 
@@ -74,7 +74,7 @@ class LocalLinear(Targets):
         return replace(self, basis=directions[:, : -_N_DIRECTIONS - 1 : -1].copy())
 
     def contribution(self, own: np.ndarray, group: np.ndarray) -> np.ndarray:
-        """Return what to subtract from prototypes to leave out one of the rows of each.
+        """Return what to subtract from each prototype to leave out one of its rows.
 
         If there are many columns, only the mean of a prototype's rows contributes to
         the moments. If one row is left out, the mean of the others is used instead.
@@ -149,7 +149,7 @@ class LocalLinear(Targets):
         shares = equal / xp.sum(equal)
         limits = remainder * to_host(kernel @ shares)
         kept = some = kernel > asarray_like(limits[:, None], kernel)
-        few = np.arange(len(limits))  # queries that use too few rows so far
+        few = np.arange(len(limits))  # queries that still use too few rows
         for _ in range(_STEPS):
             found = [
                 to_host(xp.astype(part(some, rows), shares.dtype) @ shares)
@@ -193,7 +193,7 @@ class LocalLinear(Targets):
     def _moments_of_kept(
         self, weights: np.ndarray, kept: np.ndarray, columns: np.ndarray
     ) -> np.ndarray:
-        """Return the moments; for each query, the rows that it uses are gathered."""
+        """Return the moments, gathering the rows that each query uses."""
         # weights, kept (n_queries, n_rows), columns (n_rows, k + d)
         n_plain, (n_queries, width) = self._n_plain, (len(kept), columns.shape[1])
         sums = np.zeros((n_queries, width))
@@ -315,7 +315,8 @@ class LocalLinear(Targets):
         products = (c @ directions).swapaxes(1, 2)
         # Slopes are set to zero along directions in which the variance is only a
         # rounding error. There are such directions if fewer rows than features have
-        # positive weights; their arbitrary slopes would decide on the penalty.
+        # positive weights; the arbitrary slopes along them would determine the choice
+        # of the penalty.
         has_rows = (variances > least[:, None])[:, :, None]
         directions = directions * has_rows.swapaxes(1, 2)
         products *= has_rows
@@ -334,7 +335,7 @@ class Fits(NamedTuple):
     least: np.ndarray  # (n_queries, 1), smallest penalty that exceeds rounding errors
 
     def penalized(self, alphas: tuple[float, ...], sigma: float) -> np.ndarray:
-        """Return the variances plus lambda, for rows multiplied by sigma."""
+        """Return the variances plus the penalties, for rows multiplied by sigma."""
         # -> (n_alphas, n_queries, d)
         spread = self.variances.mean(axis=1, keepdims=True)
         penalties = [
@@ -391,8 +392,8 @@ def _are_many(kept: np.ndarray, width: int) -> bool:
     """Return whether multiplying all rows is faster than gathering only the used rows.
 
     Gathering a row takes a few times as long as including it in a product for all
-    queries, and each query has an overhead that corresponds to some hundred rows.
-    Computing the products of columns, once per batch, takes as long as a few queries.
+    queries, and the overhead of each query is that of gathering 250 rows. Computing the
+    products of columns, once per batch, takes as long as a few queries.
     """
     n_queries, n_rows = kept.shape
     n_gathered = np.count_nonzero(kept) + 250 * n_queries

@@ -140,7 +140,7 @@ class Prototypes(TypedBaseEstimator):
 def prototype_averages(
     prototypes: Prototypes, sigma: Sigma, targets: Targets
 ) -> PrototypeAverages:
-    """Return the initial value of an estimator, without any rows."""
+    """Return the averages of an estimator before any rows are added."""
     prototypes._validate_params()
     draws = check_random_state(prototypes.random_state).randint(2**31 - 1, size=4)
     return PrototypeAverages(
@@ -175,7 +175,7 @@ def group_numbers(
 
 
 _KEPT_ENTRIES = 2**22  # if X has more entries, rows are merged into points
-_FINER = 8  # points kept per prototype while more rows may be added
+_FINER = 8  # number of points kept per prototype while more rows may be added
 _CHUNK = 2**13  # rows that are merged at a time
 _N_LEFT = 2000  # number of held-out rows for the choice of sigma
 

@@ -22,12 +22,13 @@ from ._similarity import Similarity, keeps_all_rows
 # residuals are weighted by a wider kernel, whose sigma is multiplied by this factor.
 _RESIDUAL_SIGMA = 0.5
 # Noise often grows with the prediction, so residuals with similar predictions have
-# larger weights. Their kernel has this length scale, in standard deviations of the
-# predictions.
+# larger weights. The kernel that compares predictions has this length scale, in units
+# of their standard deviation.
 _PREDICTION_LENGTH_SCALE = 0.5
 _ROWS_OF_PRIOR = 2.0  # the mean squared residual counts as this many rows
-_ROWS_OF_FIT = 3.0  # predictions from n rows have 3 / n of the noise variance
-# for distant rows, ratio of the standard deviations of errors and of targets
+# a prediction from n rows has a variance of 3 / n times the noise variance
+_ROWS_OF_FIT = 3.0
+# for distant rows, standard deviation of errors relative to that of the targets
 _DISTANT_DEVIATIONS = 2.5
 
 
@@ -74,7 +75,7 @@ class Residuals:
             few.X[first], predictions[first], distances, left_out=True
         )
         ratios = residuals[first] / np.where(deviations > 0, deviations, 1)
-        # the ratios of all rows have the same distribution
+        # the ratios of all rows are assumed to have the same distribution
         errors = Errors(ratios, deviations, few.weights[first], most_groups=1)
         return replace(found, errors=errors)
 

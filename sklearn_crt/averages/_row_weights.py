@@ -75,7 +75,7 @@ def effective_sizes(
         shares *= weights
         total = shares.sum(axis=1)
         logs -= peaks
-        np.maximum(logs, least_log(logs), out=logs)  # 0 times infinity is nan
+        np.maximum(logs, least_log(logs), out=logs)  # avoids 0 times infinity
         entropy = np.log(np.where(total > 0, total, 1))
         entropy -= np.einsum("ij,ij->i", shares, logs) / np.where(total > 0, total, 1)
         found[batch] = np.where(total > 0, np.exp(entropy), weights.sum())
@@ -125,7 +125,7 @@ def kernel_of(model: Any) -> Any:
 
 
 def stores_rows(model: Any) -> bool:
-    """Return True if rows or prototypes are stored, or raise AttributeError."""
+    """Return True if rows or prototypes are stored; otherwise raise AttributeError."""
     kernel = kernel_of(model)
     if not (isinstance(kernel, Prototypes) or is_row_kernel(kernel)):
         raise AttributeError(

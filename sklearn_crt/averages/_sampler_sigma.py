@@ -37,7 +37,7 @@ N_SAMPLED = 2000  # number of rows for the selection, each of which is left out 
 # misclassified. The Brier score alone favours a large sigma, for which probabilities
 # are less uniform, although random features then misclassify more rows.
 _CLOSE = 0.5
-_REMAINDER = 1e-9  # if less than this fraction of a sum remains, it is a rounding error
+_REMAINDER = 1e-9  # smaller remainders, relative to a sum, are rounding errors
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _best_for_labels(errors, multiples, weights, copies):
 
 
 def _best_for_numbers(errors, multiples, weights, copies):
-    """Return the index of "scale" unless another multiple is significantly better."""
+    """Return the index of the multiple 1 unless another is significantly better."""
     errors = np.stack(errors)
     best = _last_least(errors @ weights)
     for default in np.flatnonzero(multiples == 1):
@@ -152,7 +152,7 @@ def _sums_over_other_rows(
     own: np.ndarray,
     targets: Targets,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return kernel sums that exclude each row and its copies.
+    """Return, for each row, kernel sums that exclude the row and its copies.
 
     The second array contains the weight of each kernel average, which is below 1 if the
     average is unreliable. ``own`` holds, for each row, the sum of the encoded targets

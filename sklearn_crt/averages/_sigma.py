@@ -109,7 +109,7 @@ def _log_path(
     """Yield the log kernel values of the rows scaled by each multiple."""
     if isinstance(kernel, Gaussian):
         squares = queries.sq_distances(keys)  # computed once, without square roots
-        with np.errstate(over="ignore"):  # distances may overflow, which gives weight 0
+        with np.errstate(over="ignore"):  # overflow yields weight 0
             for multiple in multiples.tolist():
                 yield squares * squares.dtype.type(-0.5 * multiple**2)
         return
@@ -165,7 +165,7 @@ def path_sums(
         for _ in range(step):
             np.maximum(weights, least, out=weights)
             weights *= weights
-        with np.errstate(over="ignore"):  # if all kernel weights of a query vanish
+        with np.errstate(over="ignore"):  # overflows if no row has weight
             log_scale = np.maximum(log_scale * 2.0**step, least_log(log_scale))
         yield found(weights, log_scale)
 
@@ -176,7 +176,7 @@ def _path_over_other_rows(
     blocks: list[tuple[Inputs, np.ndarray, np.ndarray | None]],
     multiples: np.ndarray,
 ) -> list[tuple[LogSum, ...]]:
-    """Return the sums over all rows in the blocks except those at distance 0."""
+    """Return kernel sums over the rows that are not at distance 0 from a query."""
     totals: list[Any] = [None for _ in multiples]
     for keys, targets, weights in blocks:
         gone = queries.sq_distances(keys) == 0
@@ -197,7 +197,7 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
     which is the same for equal rows.
     """
     weights = targets.weight(encoded)
-    # inverse of a typical weight, which tiny weights do not affect
+    # inverse of a typical weight, to which tiny weights hardly contribute
     whole = weights.sum()
     rows_per_weight = whole / (weights @ weights)
     values, share = encoded[:, : targets.n_averages], weights / whole
@@ -219,7 +219,7 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
                 total = targets.weight(sums)
                 found = _weighted_means(solved, total, mean)
                 if targets.are_labels:
-                    # by Cauchy-Schwarz, the number is at most the total weight
+                    # by Cauchy-Schwarz, n_rows is at most the total weight
                     least = np.maximum(total**2 / whole, np.finfo(float).tiny)
                     n_rows = total**2 / np.maximum(squares[0][:, 0], least)
                     n_rows *= rows_per_weight
@@ -250,8 +250,8 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
 
 def _label_errors(found, truth, n_rows):
     """Return the error of each row's label plus a multiple of its smoothed log loss."""
-    # found (n_candidates, n_queries, n_classes), truth (n_queries, n_classes), and the
-    # effective numbers of rows behind each prediction, (n_queries,)
+    # found (n_candidates, n_queries, n_classes), truth (n_queries, n_classes), n_rows
+    # (n_queries,), the effective number of rows behind each prediction
     found = np.maximum(found, 0)
     found /= found.sum(axis=2, keepdims=True)
     own = n_rows * found[:, np.arange(len(truth)), truth.argmax(axis=1)]

@@ -20,9 +20,9 @@ from ._sigma import N_KEYS
 
 N_LEFT_OUT = 2000  # number of training rows, each of which is compared with all others
 _N_NEIGHBORS = 5
-# Rows with scores below _LEAST_SCORE are unlike the training rows. The unit of
-# distances is the quantile, at the level _USUAL_DISTANCES, of the distances of training
-# rows from their neighbours.
+# Rows with scores below _LEAST_SCORE count as unlike the training rows. Distances are
+# measured in units of the quantile, at level _USUAL_DISTANCES, of the distances of
+# training rows from their neighbours.
 _LEAST_SCORE, _USUAL_DISTANCES = 0.05, 0.99
 # Distances are limited, because they can be huge in nearly constant columns.
 _MOST_UNITS = 5.0
@@ -109,7 +109,7 @@ class Similarity:
 
 
 def keeps_all_rows(model: Any) -> bool:
-    """Return True if all training rows are stored, or raise AttributeError."""
+    """Return True if all training rows are stored; otherwise raise AttributeError."""
     if isinstance(kernel_of(model), Prototypes):
         raise AttributeError(
             "Prototypes are means of training rows, none of which can be left out; use "

@@ -32,7 +32,7 @@ class KernelSums(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Averages(FittedValue):
-    """Base class of the fitted values of kernel averages.
+    """Base class of fitted kernel averages.
 
     Subclasses store training rows, prototypes, or sums of features times targets.
     """
@@ -67,7 +67,8 @@ class FeatureSums(NamedTuple):
     Features are given as ``mantissa * exp(exponent)``. For each feature m the sums are
     divided by ``exp`` of the largest exponent seen, so that they neither overflow nor
     vanish. The features of queries are multiplied by these scales (see ``scaled``).
-    Separate scales for the training rows, in contrast, would be lost in the sums.
+    Separate scales for the training rows, in contrast, could not be recovered from the
+    sums.
     """
 
     total: Any = None  # a LogSum, None before the first rows

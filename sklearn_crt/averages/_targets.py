@@ -27,7 +27,7 @@ class Targets(ABC):
     def encode(
         self, y: Array, weights: Array, dtype: Any = None, *of_rows: Any
     ) -> Array:
-        """Encode targets as columns that are then summed, (n_rows, n_columns).
+        """Encode targets as the columns that enter kernel sums, (n_rows, n_columns).
 
         Local linear fits also need the rows and, for prototypes, the second moments of
         the rows that each prototype represents.
@@ -42,7 +42,7 @@ class Targets(ABC):
     def product_type(self, X: Any) -> Any:
         """Return the data type for products of features with sums of targets.
 
-        The widest type preserves small differences between large targets in sums.
+        The widest type preserves small differences between sums of large targets.
         """
         return float_types(X)[0]
 
@@ -67,11 +67,11 @@ class Targets(ABC):
         return False
 
     def adapted(self, rows: Inputs, weights: np.ndarray) -> Targets:
-        """Limit the directions of slopes if there are many columns."""
+        """Limit the number of directions that have slopes if there are many columns."""
         return self
 
     def contribution(self, own: np.ndarray, group: np.ndarray) -> np.ndarray:
-        """Return what to subtract from prototypes to leave out one of the rows of each.
+        """Return what to subtract from each prototype to leave out one of its rows.
 
         ``own`` are the encoded rows, and ``group`` their encoded prototypes.
         """

@@ -154,7 +154,7 @@ def _union(a, b):
 
 
 def _check_one_type(labels):
-    """Raise ValueError for strings mixed with numbers, which NumPy would convert."""
+    """Raise ValueError if some labels are strings and others are numbers."""
     of_kind: dict[bool, Any] = {}
     for label in labels:
         of_kind.setdefault(isinstance(label, str), label)

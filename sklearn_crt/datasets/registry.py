@@ -1,4 +1,4 @@
-"""The data sets: their files, checksums and columns."""
+"""Descriptions of the data sets: files, checksums and columns."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class UCIDataset:
     categorical: tuple[int, ...] = ()
     dropped: tuple[int, ...] = ()
     task: Literal["classification", "regression"] = "classification"
-    # the following are checked if there is no checksum
+    # the following fields are checked if there is no checksum
     n_rows: int | None = None
     classes: tuple[int, ...] = ()
 

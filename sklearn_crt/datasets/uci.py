@@ -29,7 +29,7 @@ from .registry import DATASETS, UCIDataset
 
 _CACHE = "sklearn_crt"  # sub-folder of data_home
 _DEPTH = 3  # levels of sub-folders that are searched below SKLEARN_CRT_DATA
-# retries of a download, and the delay between them in seconds
+# number of retries of a download, and the delay between them in seconds
 _N_RETRIES, _DELAY = 3, 1
 _SILENCE = 30  # seconds without any data after which a download is cancelled
 _MOST_TIMES = 4  # largest accepted file size, as a multiple of the original size

@@ -42,14 +42,14 @@ class Parameters(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """A learned map, and its properties that users can inspect."""
+    """A learned map, and the properties of it that users can inspect."""
 
     method: str
     scores: dict[str, float]
     features: ColumnFeatures
     components: np.ndarray  # (n_components, n_features)
     slopes: np.ndarray  # (n_components, n_columns), mean derivatives of the output
-    metric: np.ndarray  # (n_columns, n_columns), their mean products
+    metric: np.ndarray  # (n_columns, n_columns), mean products of derivatives
     deviation: np.ndarray  # (n_columns,), zero for constant columns
 
 

@@ -19,14 +19,14 @@ from scipy.optimize import minimize
 from .._sincos import sincos
 
 # For each stage: number of rows, maximum number of L-BFGS iterations, and the increase
-# in log evidence below which the search stops. Only if there is little noise does the
-# last stage need many iterations.
+# in log evidence below which the search stops. The last stage needs many iterations
+# only if there is little noise.
 STAGES = (400, 15, 0.0), (800, 15, 0.0), (800, 30, 0.3)
 MOST_ROWS = {"evidence": STAGES[-1][0], "agop": 2**13}
 _PENALTY = 0.3  # weight of squared deviations of log scales from the common value
 _COMMON = 2.0 ** np.arange(-3, 2)  # candidate scales, in units of sqrt(2 / n_columns)
 _NOISE = 0.05, 1e-6, 10.0  # initial noise variance, and its bounds
-_RANGE = 7.0, 5.0  # limits on log scales below and above the common value
+_RANGE = 7.0, 5.0  # maximum distances of log scales below and above the common value
 _LEAST_LOG = -100.0  # lower bound of the log kernel, which avoids subnormal numbers
 _LEAST_SIZE = 1e-12  # lower bound of the variance, for constant targets
 
@@ -48,7 +48,7 @@ class GaussianProcess:
     def _solve(self, parameters: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the scaled rows, R, the Cholesky factor of K, and K^-1 targets.
 
-        Of R and of the factor, only the upper triangles are meaningful.
+        Only the upper triangles of R and of the factor are meaningful.
         """
         Z = np.asfortranarray(self.X * np.exp(parameters[:-1]))
         R = blas.dsyrk(1.0, Z)
@@ -148,9 +148,9 @@ def learn_evidence(
 
 
 _MOST_FREQUENCIES = 384
-_FREQUENCIES = 128, 4  # a constant plus a multiple of n_columns
+_FREQUENCIES = 128, 4  # number of frequencies: a constant plus a multiple of n_columns
 _MOST_ROUNDS = 8
-_PENALTIES = 1e-5, 1e-4, 1e-3, 1e-2  # candidates, relative to the total weight
+_PENALTIES = 1e-5, 1e-4, 1e-3, 1e-2  # candidate penalties, relative to the total weight
 _MULTIPLES = 0.5, 1.0, 2.0  # candidates for the standard deviation of phases
 _SPREAD = 0.05  # isotropic noise added to frequencies, as a proportion of variance
 _GAIN = 0.002  # the held-out error has to decrease by this proportion in each round

@@ -44,7 +44,7 @@ from ..rows.sample import DistinctSample
 from ._candidates import Metric, Parameters, Table, best_metric
 from ._columns import mapped
 
-_MOST_WHOLE = 2.0**53  # integers below this are exact in float64
+_MOST_WHOLE = 2.0**53  # all smaller integers are exact in float64
 _MOST_ROWS, _MOST_ENTRIES = 2**14, 2**22  # limits on the size of the sample
 
 
@@ -76,7 +76,7 @@ class MetricValue(FittedValue):
     parameters: Parameters
     sample: DistinctSample | None = None
     kind: str = "integers"  # kind of targets
-    known: Metric | None = None  # None if not learned yet
+    known: Metric | None = None  # None if it has not been learned yet
     is_frozen: bool = False
     owner: ClassVar[str] = "LearnedMetric"
 

@@ -59,7 +59,7 @@ _SAMPLERS: dict[type, Any] = {
     Matern: MaternSampler,
     ExponentialPower: ExponentialPowerSampler,
 }
-# weights with a larger mean are unlikely to be numbers of copies of rows
+# weights with a larger mean are unlikely to be counts of repeated rows
 _MOST_MEAN_WEIGHT = 10.0
 
 
@@ -349,7 +349,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         )
 
     def _warn_of_sums(self):
-        """Warn if the weights are too large to be numbers of copies of rows."""
+        """Warn if the weights are too large to be counts of repeated rows."""
         solution = self._value.solution
         if solution.mean_weight > _MOST_MEAN_WEIGHT:
             warn(

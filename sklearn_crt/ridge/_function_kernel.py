@@ -19,7 +19,7 @@ class FunctionKernel(Kernel):
         self.function = function
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
-        """Return the kernel values of all pairs of rows, (n_X, n_Y)."""
+        """Return the kernel values for all pairs of rows, (n_X, n_Y)."""
         return self.function(X, X if Y is None else Y)
 
     def diag(self, X: Any) -> Any:

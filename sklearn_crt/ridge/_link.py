@@ -16,9 +16,9 @@ from .._quantiles import LeftOut
 _OF_SLOPE, _OF_BIASES, _OF_MATRIX = 1e-3, 0.01, 0.1
 _SLOPE = 6.0  # initial slope in the search
 _SEARCH = {"maxiter": 100, "ftol": 1e-7}
-# Options of the Newton steps after the search, which are taken for the final model.
-# Without them, probabilities would depend on the order of the rows, because the search
-# stops only near the minimum.
+# Options of the Newton steps that follow the search when the final model is fitted.
+# Without these steps, probabilities would depend on the order of the rows, because the
+# search stops only near the minimum.
 _REFINEMENT = {"maxiter": 20, "fatol": 1e-13}
 # When candidates are compared, only a slope and biases are fitted, using about
 # _COMPARED_ENTRIES entries of the predictions.
@@ -47,7 +47,7 @@ class Link:
         n_classes = len(frequencies)
         if n_classes == 1:
             return cls(np.zeros((1, 1)), np.zeros(1), frequencies, 0.0)
-        proportion = 1 / (1 + n_rows)  # as if one more row had an unknown label
+        proportion = 1 / (1 + n_rows)  # as if the label of one more row were unknown
         found = _minimum(rows, frequencies, None, refine=True)[0]
         biases, matrix = found[1 : 1 + n_classes], found[1 + n_classes :]
         coef = found[0] * np.eye(n_classes)

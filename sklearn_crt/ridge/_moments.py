@@ -155,7 +155,7 @@ class MomentSums:
             self._cross += centred.T @ targets
 
     def moments(self) -> Moments:
-        """Return the moments of all rows; call it only once, as it overwrites sums."""
+        """Return the moments of all rows; call it once, as sums are overwritten."""
         self._add_products()
         z, y = self._z_sum / self._weight, self._y_sum / self._weight
         with np.errstate(over="ignore", invalid="ignore"):

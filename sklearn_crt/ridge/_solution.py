@@ -24,7 +24,7 @@ _CONSTANT = 1e-14
 # equal. The limit is about a thousand times their rounding error, so that neither the
 # order of the rows nor the number of threads affects the choice of sigma.
 _EXACT = 2e-12
-# A penalty corresponds to a prior of the predicted function. This is the maximum
+# A penalty corresponds to a prior over the predicted function. This is the maximum
 # standard deviation of the prior, relative to that of the targets. For larger values,
 # predictions for distant rows would become unreasonably large.
 _MOST_SPREAD = 5.0
@@ -74,7 +74,7 @@ class Solution:
     # the factors. If the axes form a triangular matrix, its entries are stored as a
     # one-dimensional array.
     mean_variance: float
-    axes: np.ndarray | None  # (D, r); None for classification, without variances
+    axes: np.ndarray | None  # (D, r); None for classification, which has no variances
     factors: np.ndarray | None  # (r, k)
     spread: np.ndarray  # (k,), variances, or mean squares without an intercept
     calibration: Errors | Link | None = None  # computed only for the best sigma
@@ -113,7 +113,7 @@ class Solution:
     def variance(self, Z: np.ndarray) -> np.ndarray:
         """Return the variances of predictions relative to the noise, (n, k).
 
-        They are the variances of the expected targets, without noise.
+        They refer to the expected targets and do not include the noise.
         """
         assert self.factors is not None
         along = ((Z - self.z_mean) @ self._axes) ** 2
@@ -160,7 +160,7 @@ class Regression:
         # share a penalty; weight is the sum of the sample weights, without class
         # weights
         self.mean_weight = weight / moments.n_rows
-        # If weights are below 1 on average, they cannot be numbers of copies of rows.
+        # If weights are below 1 on average, they cannot be counts of repeated rows.
         # They are then divided by their mean, so that their sum is the number of rows.
         self.unit = min(1.0, self.mean_weight)
         moments = moments.divided_by(self.unit)
@@ -269,7 +269,7 @@ class Regression:
         inverse = self._inverse(self.alphas)
         variance = along**2 @ inverse + self.mean_variance  # (n, n_alphas)
         left = 1 - variance * (rows.weights / self.unit)[:, None]
-        left[left < self._least_left] = np.nan  # their errors are unknown
+        left[left < self._least_left] = np.nan  # the errors of these rows are unknown
         shares = rows.weights / rows.weights.sum()
         errors = np.empty((len(self.alphas), rows.Y.shape[1]))
         for k, (y, products) in enumerate(zip(rows.Y.T, self._products.T, strict=True)):
@@ -339,9 +339,10 @@ class Regression:
 
     @property
     def score(self) -> float:
-        """The score that selects sigma: the sum of errors, each relative to a variance.
+        """The score by which sigma is selected.
 
-        For classifiers, it is the log loss instead.
+        It is the log loss for classifiers, and otherwise the sum of the errors of all
+        outputs, each divided by the total sum of squares of the output.
         """
         if self.log_losses is not None:
             return float(self.log_losses[self.best[0]])

@@ -44,17 +44,17 @@ _OF_FEW = *_MULTIPLES, 4.0, 8.0  # for few columns, along which targets may vary
 _FEW = 2
 # Limits on the number of features with n_components="auto". Models with 2048 features
 # are slightly more accurate than those with 1024. With more than _MANY rows, however,
-# they would be too slow, because the time of a fit grows with the square of the number
-# of features.
+# they would be too slow, because the time to fit a model grows with the square of the
+# number of features.
 FEWEST, MOST, _MANY = 1024, 2048, 2**14
 # With at least this many features, sigma is selected with half of them, which takes a
 # quarter of the time. Their frequencies are a subset of those of all features.
 _WIDE = 1024
-# number of rows per feature that are used to select sigma; more hardly matter
+# number of rows per feature that are used to select sigma; more rows hardly help
 _ROWS_A_COLUMN = 16
-# Maximum number of distinct rows for which leave-one-out predictions are computed.
-# Their entries are limited to _SAMPLED_ENTRIES, but at least _LEAST_SAMPLED rows are
-# kept.
+# Maximum number of distinct rows for which leave-one-out predictions are computed. The
+# sample has at most _SAMPLED_ENTRIES entries, unless this is fewer than _LEAST_SAMPLED
+# rows.
 _N_SAMPLED, _LEAST_SAMPLED, _SAMPLED_ENTRIES = 4096, 256, 2**20
 
 
@@ -168,7 +168,7 @@ class RidgeSums(MapSums):
         return replace(value, solved=value.solutions)
 
     def fixed(self, step: Step = no_step) -> RidgeSums:
-        """Return the value for the best sigma, with a fixed feature map."""
+        """Return the sums for the best sigma, with a fixed feature map."""
         value = self.summed(step)
         if value.selects_sigma:
             best = value.best
@@ -197,7 +197,7 @@ class RidgeSums(MapSums):
 
     @cached_property
     def total(self) -> RidgeSums:
-        """The value that includes all rows, which predictions use."""
+        """The sums over all rows, on which predictions are based."""
         if not self.kept:
             return self
         return self.known_total or self._without_moments()
@@ -251,7 +251,7 @@ class RidgeSums(MapSums):
         sampler = self.sampler
         if self.resizes and isinstance(sampler, LifeCycle):
             rows = sampler._value.statistics.query
-            # weights are numbers of rows, unless they are below 1 on average
+            # weights count rows unless their mean is below 1
             n_rows = max(rows.weight, rows.n_rows)
             sampler = with_n_components(sampler, _width_for(n_rows))
         if not self.selects_sigma:
@@ -261,10 +261,10 @@ class RidgeSums(MapSums):
         return tuple(sampler.with_sigma(sampler.sigma_ * m) for m in multiples)
 
     def _with_best_sigma_of(self, batches: tuple[Batch, ...]) -> RidgeSums:
-        """Return the value with the sigma that is best for a sample of the rows.
+        """Return the sums for the sigma that is best on a sample of the rows.
 
-        Moments of all rows then have to be computed for this sigma only. With few rows,
-        all candidates are kept instead.
+        The moments of all rows are then needed for this sigma only. With few rows, all
+        candidates are kept instead.
         """
         value = replace(self, path=self._members(), kept=())
         if len(value.path) == 1:

@@ -22,7 +22,7 @@ _DISTANCES = 2**16  # number of distances computed at a time, which fit into the
 MOST_DISTANCES = 10**7
 _ROWS_PER_CLUSTER = 3  # minimum number of rows per cluster in this sample
 _STEPS = 100  # maximum number of steps of k-means
-# limits on the steps on a sample, if k-means starts on one, and then on all rows
+# if k-means starts on a sample, limits on the steps on the sample and on all rows
 _STEPS_OF_SAMPLE, _STEPS_OF_ALL = 20, 4
 _ALL_DISTANCES = 5 * 10**8  # maximum number of distances in all steps combined
 # k-means stops below this squared movement of centres, relative to the variance
@@ -32,7 +32,7 @@ _TIE = 1e-6  # squared distances with a smaller relative difference count as equ
 _CLOSE = 1e-6
 # squared rounding error of a centre, relative to the mean squared norm
 _ROUNDING = 1e-24
-DIGITS = 9  # number of decimals of proportions that are not rounding errors
+DIGITS = 9  # number of decimals to which proportions are rounded
 _ROWS_OF_CELL = 2**9  # maximum number of rows per cell, for fast k-means
 _BLOCK = 64  # number of pivots drawn at a time, for efficient matrix products
 _SPANNED = 1e-10  # smaller residuals of kernel values count as rounding errors
@@ -185,7 +185,7 @@ def split_groups(
 def distinct_rows(
     rows: Rows, y: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the indices of distinct rows, and for each row, which of them it equals.
+    """Return the indices of distinct rows, and the distinct row that equals each row.
 
     These are the ``return_index`` and ``return_inverse`` of ``numpy.unique(rows,
     axis=0)``: rows are sorted by the first column, then by the second and so on. If
@@ -206,7 +206,7 @@ def distinct_rows(
 
 
 def _sortable(values: np.ndarray) -> np.ndarray:
-    """Convert floats to integers whose bytes have the sort order of the numbers."""
+    """Convert floats to integers whose bytes sort in the same order as the numbers."""
     bits = np.add(values, 0.0, dtype=np.float64, order="C").view(np.int64)  # no -0.0
     return (bits ^ ((bits >> 63) | np.int64(-(2**63)))).astype(">i8")
 
@@ -306,7 +306,7 @@ def _initial_centers(
 def lloyd(
     rows: Inputs, weights: np.ndarray, centers: Any, *, n_steps: int
 ) -> np.ndarray:
-    """Return the cluster of each row after k-means, which starts from given centres."""
+    """Run k-means from given centres, and return the cluster of each row."""
     # weights (n_rows,), centers (n_clusters, n_features) -> (n_rows,)
     share = weights / weights.sum(dtype=np.float64)
     labels = np.full(share.size, -1)
@@ -381,9 +381,9 @@ def random_pivots(
 
     The probability of drawing a row x is proportional to its weight times its residual,
     the part of k(x, x) that the previous pivots do not explain. Rows are drawn in
-    blocks. Each is then accepted with a probability that depends on its residual, given
-    the rows accepted before it in the block. If fewer pivots explain the matrix, only
-    these are returned.
+    blocks. Each row is then accepted with a probability that depends on its residual,
+    given the rows accepted before it in the block. If fewer pivots explain the matrix,
+    only these are returned.
     """
     # weights (n_rows,) -> (at most n_points,)
     rng, n_rows = np.random.default_rng(seed), rows.shape[0]

@@ -1,4 +1,4 @@
-"""Centring of raw rows and multiplication by ``sigma``."""
+"""Centring of rows, and multiplication of rows by ``sigma``."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ class Frame:
     def check(self, X: Any) -> None:
         """Raise an error if the squared norm of a row is too large for its dtype.
 
-        Arrays on a device are not checked, because this would wait for the device.
+        Arrays on a device are not checked, because the check would wait for the device.
         """
         if on_host(X) and not self.holds(X):
             with np.errstate(all="ignore"):  # sq_norms raises a more specific error
@@ -175,7 +175,7 @@ class Frame:
         The phases of a row are at most ``rate`` times its norm. Phases above the
         reciprocal of the machine epsilon are unresolved, because neighbouring
         floating-point numbers are at least one radian apart. Arrays on a device are not
-        checked, because this would wait for the device.
+        checked, because the check would wait for the device.
         """
         if not on_host(X):
             return 0, math.inf
@@ -193,7 +193,7 @@ class Frame:
         return n_rows, most_resolved
 
     def pair(self, X: Rows, Y: Rows | None) -> tuple[Inputs, Inputs]:
-        """Return two sets of rows in float64; the same object twice if Y is None."""
+        """Return the rows of X and Y in float64, or those of X twice if Y is None."""
         X, Y = (None if Z is None else Z.astype(np.float64, copy=False) for Z in (X, Y))
         if Y is not None and sparse.issparse(X) != sparse.issparse(Y):
             # sparse rows stay sparse, because they are centred only in products
@@ -218,7 +218,7 @@ def _each_row(
 
     With 16 columns or fewer, NumPy's loop over rows would take longer than the
     operation itself, for instance a third of the time for computing 64 features of
-    20000 rows of 8 columns.
+    20000 rows with 8 columns.
     """
     n_rows, d = X.shape[-2:]
     few = d > _NARROW or n_rows < _MANY
@@ -233,7 +233,7 @@ def _each_row(
 
 
 def _as_row(value: Any, like: Array) -> Any:
-    """Return a vector as a row (..., 1, n) of the library of an array."""
+    """Return a vector as a row (..., 1, n) in the library of a given array."""
     if getattr(value, "ndim", 0) == 0:  # a number, or None
         return value
     row = value if value.ndim > 1 else value[None, :]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..frequencies import Affine, Frequencies
 
 Rows: TypeAlias = np.ndarray | sparse.csr_matrix | sparse.csr_array
-TableLike: TypeAlias = ArrayLike | sparse.spmatrix | sparse.sparray  # X of users
+TableLike: TypeAlias = ArrayLike | sparse.spmatrix | sparse.sparray  # user input
 
 
 class Inputs(ABC):
@@ -77,7 +77,7 @@ class Inputs(ABC):
     # ----------------------------------------------------------------- products
     @abstractmethod
     def project(self, frequencies: Frequencies) -> Array:
-        """Return w.x per row and frequency; later calls may overwrite the result."""
+        """Return w.x for all rows and frequencies; later calls may overwrite it."""
 
     @abstractmethod
     def affine(self, form: Affine, row_term: Array, out: Any = None) -> Array:

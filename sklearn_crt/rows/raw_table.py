@@ -25,7 +25,7 @@ def is_data_frame(X: Any) -> bool:
 
 
 def validated_table(estimator: Any, X: Any, *, reset: bool) -> Any:
-    """Return a frame or an array of any dtype, after scikit-learn's checks.
+    """Return a data frame or an array of any dtype, after scikit-learn's checks.
 
     Missing values are allowed. If ``reset`` is True, the number and names of columns
     are recorded; otherwise they are compared with the recorded ones.

@@ -31,7 +31,7 @@ from .inputs import Rows
 
 _MOMENT_BYTES = 2**19  # size of the float64 copy of a batch, which fits into the cache
 _COVARIANCE_BYTES = 2**22  # size of a batch for covariances, for efficient products
-# batch size on a device, where launching a kernel takes as long as processing a MiB
+# batch size on a device, where starting an operation takes as long as processing a MiB
 _DEVICE_BYTES = 2**27
 _ROUNDING = 1e-14  # rounding errors of sparse variances, relative to mean squares
 

@@ -53,7 +53,8 @@ def plain_targets(y: Any) -> Any:
     if y is None or issparse(y) or is_foreign(y):
         return y
     refuse_dates(y, "y")
-    # the order is fixed, so that rounding in products does not depend on the container
+    # the memory layout is fixed, so that the type of y does not affect rounding in
+    # products
     values = np.asarray(y, order="C")
     refuse_dates(values, "y")  # y may be a list of dates
     return _from_objects(values) if values.dtype.kind == "O" else values

@@ -36,7 +36,7 @@ _FEW = 600  # with fewer rows, each fold learns a kernel and a metric
 _LEAST_ROWS = 40  # with fewer rows, only the ANOVA part is used
 _LEAST_SHARE = 0.05  # minimum importance of columns in similarities, times n_columns
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
-# minimum weight of the local linear part, which is slow, on the first fold
+# minimum weight on the first fold for the local linear part, which is slow, to be kept
 _LEAST_AT_FIRST = 0.1
 # candidates for the power to which blended probabilities are raised
 _POWERS = 0.8, 0.9, 1.0, 1.1, 1.2, 1.35
@@ -249,7 +249,7 @@ class Blend(NamedTuple):
     weights: dict[str, float]
     losses: dict[str, float] = {}
     power: float = 1.0
-    errors: Errors | None = None  # of cross-validated predictions; None for classes
+    errors: Errors | None = None  # of cross-validated predictions; None for labels
 
     def predict(self, V: np.ndarray) -> np.ndarray:
         """Return predictions, (n, k)."""
@@ -406,7 +406,7 @@ def _folds(
 def _in_folds(
     part: Part, rows: TableRows, folds: Sequence[Any], parallel: Parallel
 ) -> tuple[list[Part], list[np.ndarray]]:
-    """For each fold, fit the part to the other folds and predict the fold."""
+    """For each fold, fit the part to the other folds and predict this fold."""
     pairs = parallel(delayed(_without_fold)(part, rows, *fold) for fold in folds)
     fitted, predictions = zip(*pairs, strict=True)
     return list(fitted), list(predictions)

@@ -20,7 +20,7 @@ _MISSING = np.inf  # code of missing categories, because X cannot be infinite
 
 
 class Score(NamedTuple):
-    """Standardised numbers, in which the median replaces missing values.
+    """Standardised numbers, with missing values replaced by the median.
 
     Scores are softly clipped, so that outliers keep their order without being far from
     all other rows. The scale is the standard deviation of the values after clipping

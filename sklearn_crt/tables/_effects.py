@@ -17,9 +17,9 @@ _ENTRIES = 2**22  # maximum number of kernel values in a block of rows
 class AnovaEffects:
     """Effects of a function ``kernel(., landmarks) @ dual``.
 
-    The effect of a column sums over all its terms, including the one for missing
-    values. The effect of a pair sums over all products of a term of one column with a
-    term of the other. Effects have mean zero over the landmarks. If all subsets of
+    The effect of a column is the sum of all its terms, including the one for missing
+    values. The effect of a pair is the sum of all products of a term of one column with
+    a term of the other. Effects have mean zero over the landmarks. If all subsets of
     columns interact, only the effects of single columns are computed.
     """
 

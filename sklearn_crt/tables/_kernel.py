@@ -46,7 +46,7 @@ class ColumnKernels:
         return cls(points, is_score, tuple(terms), means, scales)
 
     def tables(self, Z: np.ndarray, q: int, dtype: Any) -> tuple[np.ndarray, Any]:
-        """Return a term's kernel at distinct values, and which of them each row has.
+        """Return a term's kernel at distinct values, and the index of each row's value.
 
         This saves time, because many columns have only a few distinct values.
         """
@@ -97,7 +97,7 @@ def _raw(A: np.ndarray, B: np.ndarray, is_score: np.ndarray) -> np.ndarray:
 
 
 def row_blocks(n_rows: int) -> Iterator[slice]:
-    """Yield slices of blocks of rows."""
+    """Yield slices that divide the rows into blocks."""
     for start in range(0, n_rows, _BLOCK):
         yield slice(start, min(start + _BLOCK, n_rows))
 
@@ -113,7 +113,7 @@ class TermSums:
             self.squares[:] = 0
 
     def add(self, term: np.ndarray, places: Any = slice(None)) -> None:
-        """Add a weighted term; ``places`` are the indices of its values, by row."""
+        """Add a weighted term; ``places`` contains the index of each row's value."""
         if self.order == "all":
             self.total *= (1 + self.strength * term)[places]
             return

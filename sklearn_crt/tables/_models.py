@@ -347,7 +347,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     def _effect_at(
         self, place: int, columns: tuple[int, ...], grid: list[np.ndarray], output: int
     ) -> tuple[np.ndarray, None]:
-        """Return an effect at given values of its columns; its deviation is unknown."""
+        """Return an effect at given values of its columns, without a deviation."""
         blend = self._value.solution
         mean, _ = blend.ridge._effect_at(place, columns, grid, output)
         return blend.weights["ANOVA"] * mean, None

@@ -114,7 +114,7 @@ class SampleValue(FittedValue):
         return replace(self, sample=sample, known=None)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
-        """Return the value after learning; it keeps a sample of the rows."""
+        """Return a copy with the extended sample, and the result learned from it."""
         value = self.plus(batch)
         return replace(value, known=value._learn(step))
 
