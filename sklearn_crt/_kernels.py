@@ -133,7 +133,8 @@ def fast_exponential() -> tuple[np.ufunc, float]:
 def exp_products(left: np.ndarray, right: np.ndarray, out: np.ndarray) -> np.ndarray:
     """Write exponentials of left @ right.T to ``out``.
 
-    The products must include the factor of ``fast_exponential``. In float32, results
+    ``left`` must already be multiplied by the factor that ``fast_exponential`` returns.
+    In float32, results
     that would be subnormal are replaced by the smallest normal number, because
     computations with subnormal numbers are slow.
     """

@@ -69,7 +69,7 @@ def matern_kernel(
         Inverse length scale, by which the rows are multiplied.
     shape_matrix : array-like of shape (n_features, n_features), default=None
         Symmetric positive definite matrix M that defines the norm
-        |u|_M = sqrt(u' M u). None means the identity.
+        :math:`|u|_M = \sqrt{u' M u}`. None means the identity.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def laplacian_kernel(
         Inverse length scale, by which the rows are multiplied.
     shape_matrix : array-like of shape (n_features, n_features), default=None
         Symmetric positive definite matrix M that defines the norm
-        |u|_M = sqrt(u' M u) if ``norm="l2"``. None means the identity.
+        :math:`|u|_M = \sqrt{u' M u}` if ``norm="l2"``. None means the identity.
 
     Returns
     -------
@@ -210,7 +210,7 @@ def exponential_power_kernel(
         Inverse length scale, by which the rows are multiplied.
     shape_matrix : array-like of shape (n_features, n_features), default=None
         Symmetric positive definite matrix M that defines the norm
-        |u|_M = sqrt(u' M u). None means the identity.
+        :math:`|u|_M = \sqrt{u' M u}`. None means the identity.
 
     Returns
     -------

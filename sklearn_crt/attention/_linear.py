@@ -201,7 +201,7 @@ def fmm_attention(
         sigmoids of trainable parameters. Arrays, such as one weight per head, are
         broadcast against the shape (..., n_rows, e).
     causal : bool, default=False
-        Whether row i attends only to the keys 0 to i.
+        Whether row i attends only to keys 0 to i.
     key_mask : array of shape (..., n_rows), default=None
         Boolean mask that is True for the keys to attend to, or numbers that are added
         to the scores of the keys.

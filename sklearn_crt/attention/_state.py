@@ -40,7 +40,7 @@ class LinearAttentionState:
     of keys and e columns of values.
 
     States are immutable: ``update`` returns a new state, so that several continuations
-    can share a common beginning, as in beam search.
+    can share a prefix, as in beam search.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ Part = tuple[Any, ...]  # rows, targets, weights and, for prototypes, second mom
 _QUERY_ROWS, _KEY_ROWS = 256, 512  # shape of a block of kernel values
 # number of sparse rows that are processed at a time
 _SPARSE_ROWS = 2**11
-_DEVICE_ROWS = 2**11, 2**13  # shape of a block of 128 MiB on other devices
+_DEVICE_ROWS = 2**11, 2**13  # shape of a block in another array library, 128 MiB
 _PAIRS = 2**24  # limit on kernel values in a batch of at least 16 queries
 # For queries with a squared norm up to this limit, distances are computed from norms
 # and inner products. The error of a log weight is then about 1e-12 in float64, and 1e-4

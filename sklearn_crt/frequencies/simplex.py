@@ -77,8 +77,9 @@ class Simplex(BlockCoupling):
     -----
     Among the couplings whose directions do not depend on the norms, this one has the
     smallest mean squared error for positive features of the Gaussian kernel ([1]_,
-    theorem 3.4). The directions have the distribution of :math:`S R` ([1]_, equation 8)
-    with a random rotation R. They are computed as :math:`L Q` with a lower triangular
+    theorem 3.4). The directions have the same distribution as the rows of :math:`S R`
+    ([1]_, equation 8), where the rows of S are the vertices of a regular simplex and R
+    is a random rotation. They are computed as :math:`L Q` with a lower triangular
     matrix L, so the first m directions need only m rows of Q. In one dimension, where
     no simplex exists, a frequency is a norm with a random sign. For random Fourier
     features, simplex frequencies give a larger variance than orthogonal frequencies,

@@ -28,7 +28,8 @@ _ROWS_PER_HAT = 5  # with fewer rows per feature, hat functions are not tried
 _MANY = 2500  # with more rows, the chosen metric is not relearned from all of them
 _COMPARED = 2500  # maximum number of rows from which AGOP learns in the comparison
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
-_TURNS = 1024.0  # rows are ordered by the fractional part of a projection of this scale
+# rows are ordered pseudo-randomly, by the fractional part of a projection times this
+_TURNS = 1024.0
 
 
 class Parameters(NamedTuple):

@@ -440,14 +440,14 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         Returns
         -------
         rows : ndarray of shape (n_samples, n_columns)
-            Transformed rows as a dense array, in float32 if X is float32. Under
-            ``config_context(array_api_dispatch=True)`` it is an array of the same
+            Transformed rows as a dense array, in float32 if X is float32. With
+            ``config_context(array_api_dispatch=True)``, it is an array from the same
             library as X.
 
         Raises
         ------
         TypeError
-            If X is an array on a device under ``array_api_dispatch=True``.
+            If ``array_api_dispatch=True`` and X is on a device other than the CPU.
         """
         check_is_fitted(self)
         refuse_lazy(self, "sklearn_crt.dask.map_rows(metric.transform, X)", X)

@@ -106,7 +106,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised.
     random_state : int, RandomState instance or None, default=None
-        Seed of the random features. A seed that was set on a sampler is kept. Pass an
+        Seed for the random features. A seed that was set on a sampler is kept. Pass an
         int for reproducible results.
 
     Attributes

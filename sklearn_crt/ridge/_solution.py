@@ -32,9 +32,10 @@ _MOST_SPREAD = 5.0
 # cannot be computed. This is assumed if 1 minus its leverage is below _LEAST_LEFT, or
 # below _ROUNDING times the machine epsilon of the features.
 _LEAST_LEFT, _ROUNDING = 1e-10, 30
-# Log losses decide among the penalties whose squared errors are at most _NEAR times the
-# smallest. The penalty with the smallest squared error often has a larger log loss than
-# others, but log losses alone are too uncertain on small tables.
+# Among the penalties whose squared error is at most _NEAR times the smallest, the one
+# with the lowest log loss is selected. The penalty with the smallest squared error
+# often has a larger log loss than others, but log losses alone are too uncertain on
+# small tables.
 _NEAR = 1.1
 _LEAST_FREEDOM = 0.001  # minimum residual degrees of freedom per row
 

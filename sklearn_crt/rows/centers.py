@@ -232,7 +232,7 @@ def _keys_of_sparse(rows: sparse.csr_array) -> np.ndarray:
 def group_means(
     rows: Rows, weights: np.ndarray, labels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the total weights and the weighted means of groups 0, 1, ... of rows."""
+    """Return the total weight and the weighted mean of each group of rows."""
     # labels (n_rows,) -> (n_groups,), (n_groups, n_features)
     totals = np.bincount(labels, weights)
     parts = weights / totals[labels], (labels, np.arange(len(labels)))

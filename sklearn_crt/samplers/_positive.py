@@ -133,8 +133,8 @@ class SimplexRBFSampler(PositiveRBFSampler):
 
     ``kernel_variance`` evaluates this formula for ``"simplex"``, and also for
     ``"structured-simplex"`` if no padding is needed (d is a power of two and at least
-    16). If padding is needed, and for ``"simplex+"``, it returns the variance for
-    independent frequencies (p = 0).
+    16). For ``"simplex+"``, and for ``"structured-simplex"`` with padding, it returns
+    the variance for independent frequencies (p = 0).
 
     References
     ----------

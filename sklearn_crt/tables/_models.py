@@ -210,7 +210,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
 
     See Also
     --------
-    RandomFeatureRidge : Faster; with ``AnovaSampler()``, it is one of the three models.
+    RandomFeatureRidge : Faster; with ``AnovaSampler()``, one of the combined models.
     KernelClassifier : The corresponding classifier.
 
     Notes

@@ -27,7 +27,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-# The functions of torch under the names of the array API standard. Those of
+# Functions of torch with their names in the array API standard. Those of
 # array_api_compat promote dtypes in Python, which cannot be compiled and takes longer
 # than a short operation. Promotion is not needed here, because arrays that are combined
 # have the same dtype.

@@ -418,8 +418,8 @@ class RandomFeatures(nn.Module):
         X : Tensor of shape (..., n_samples, n_features)
             Rows of dtype float32 or float64.
         key : bool, default=False
-            Whether to compute the features of keys, if these differ from those of
-            queries.
+            Whether the rows are keys rather than queries. It has an effect only if the
+            features of keys and queries differ.
 
         Returns
         -------
