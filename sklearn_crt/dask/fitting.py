@@ -233,9 +233,11 @@ def fit(
     --------
     map_rows : Compute features or predictions lazily.
 
-    Notes ----- The computation uses the active scheduler: a ``distributed.Client``, if
-    there is one. All columns must have the same floating-point dtype; DataFrames with
-    columns of strings or categories raise an error, except in ridge regression with an
+    Notes
+    -----
+    The computation uses the active scheduler: a ``distributed.Client``, if there is
+    one. All columns must have the same floating-point dtype; DataFrames with columns of
+    strings or categories raise an error, except in ridge regression with an
     :class:`~sklearn_crt.AnovaSampler`, which learns its kernel from a sample of the
     rows of all blocks.
 
