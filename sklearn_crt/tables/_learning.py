@@ -100,7 +100,7 @@ def learn_kernel(
 
 
 def _rounds(own: ColumnKernels, rows: EncodedRows, n_rounds: int, step: Step):
-    """Return the best fit of order 2, the shares of terms, and a fitting function.
+    """Return the best fit of order 2, the weights of its terms, and a fitting function.
 
     In each round, the weight of a term becomes roughly proportional to the standard
     deviation of its total effect, which is the sum of all components of the fitted

@@ -194,8 +194,8 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     n_components : int, default=800
         Number of features, one per landmark; fewer if there are fewer distinct rows.
     groups : list of lists of str or int, default=None
-        Names or positions of columns that are compared jointly, such as latitude and
-        longitude. The effect of a group is a function of all its columns. Every other
+        Names or positions of columns that are treated as one multivariate input, such
+        as latitude and longitude. The effect of a group is a function of all its columns. Every other
         column is a group of its own.
     categories : list of str or int, default=None
         Numeric columns that contain codes of categories, such as regions. Strings and
@@ -325,7 +325,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
             Table with columns of numbers, booleans, dates, strings or categories, which
             may have missing values.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets: labels, or numbers in one or several outputs.
+            Targets: class labels, or numbers for one or more outputs.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights: a row of weight w counts as w rows, unless their mean
             is below 1, in which case they are divided by it.

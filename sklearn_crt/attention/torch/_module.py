@@ -288,7 +288,7 @@ class LinearAttention(MapsOfHeads):
         Parameters
         ----------
         x : Tensor
-            Rows of the next tokens, in a shape that ``forward`` accepts.
+            Embeddings of the next tokens, in a shape that ``forward`` accepts.
         state : dict of Tensor, default=None
             State returned by the call for the preceding tokens; None in the first call.
             The first axis of each entry is the batch, so ``{name: part[beams] for name,
