@@ -94,7 +94,7 @@ class LocalLinear(Targets):
         return kind(**{each.name: getattr(self, each.name) for each in fields(self)})
 
     def _along_basis(self, x: Array) -> Array:
-        """Return coordinates of rows along the directions in which slopes are fitted."""
+        """Return coordinates of rows along the directions of the fitted slopes."""
         return x if self.basis is None else x @ asarray_like(self.basis, x)
 
     def encode(

@@ -100,7 +100,7 @@ class DiscreteSampler(BaseFeatureSampler):
 
     @abstractmethod
     def _law_of(self, sizes: np.ndarray) -> CountLaw:
-        """Return the distribution of exponents for typical magnitudes of coordinates."""
+        """Return the distribution of exponents for the magnitudes of coordinates."""
 
     def _make_map(self, statistics, drawn):
         frame, epsilon = self._frame(statistics), self._least_coordinate()

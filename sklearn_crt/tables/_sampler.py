@@ -195,8 +195,8 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         Number of features, one per landmark; fewer if there are fewer distinct rows.
     groups : list of lists of str or int, default=None
         Names or positions of columns that are treated as one multivariate input, such
-        as latitude and longitude. The effect of a group is a function of all its columns. Every other
-        column is a group of its own.
+        as latitude and longitude. The effect of a group is a function of all its
+        columns. Every other column is a group of its own.
     categories : list of str or int, default=None
         Numeric columns that contain codes of categories, such as regions. Strings and
         columns of type ``category`` need not be listed.
