@@ -606,6 +606,7 @@ def test_estimators_refuse_what_they_would_load(estimator, table):
 @pytest.mark.parametrize("labels", [False, True])
 def test_ridge_on_raw_tables(labels):
     pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow", exc_type=ImportError)
     frames = pytest.importorskip("dask.dataframe")
     X, y = mixed_table(600)
     # a column that has values in some blocks only
