@@ -197,7 +197,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
        Features", NeurIPS 2022, :arxiv:`2205.15317`.
     .. [4] C. Guo, G. Pleiss, Y. Sun, K. Weinberger, "On Calibration of Modern Neural
        Networks", ICML 2017, :arxiv:`1706.04599`.
-    .. [5] L. Kish, "Survey Sampling", Wiley 1965.
+    .. [5] Leslie Kish, "Survey Sampling", Wiley 1965.
 
     Examples
     --------
