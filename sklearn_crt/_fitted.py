@@ -380,6 +380,14 @@ def without_value(estimator: Any) -> Any:
     return model
 
 
+def with_columns(estimator: Any, noted: dict[str, Any]) -> Any:
+    """Return an unfitted copy with recorded parameters and attributes of the columns."""
+    model = without_value(estimator)
+    vars(model).update(noted)
+    model._note_params()
+    return model
+
+
 def with_rows(estimator: Any, X: Any, y: Any, weights: Any) -> Any:
     """Return a copy of a sampler that is also fitted to additional validated rows."""
     batch = estimator._batch_of_rows(X, y, weights)

@@ -24,6 +24,7 @@ from .._fitted import (
     finished,
     read_rows,
     transformer_of,
+    with_columns,
     with_value,
 )
 from .._kernel_parameter import resolve_sampler
@@ -357,8 +358,7 @@ def _fit_sums(model, tables, ahead, classes):
     value, noted = found.value.with_map_of(sampler).fixed(), found.noted
     if shell is not model:
         value = replace(value, settings=replace(value.settings, kernel=model.kernel))
-        model._note_params()
-        noted["_fit_params"] = model._fit_params
+        model, noted = with_columns(model, noted), {}
     return finished(model, value, noted)
 
 
@@ -407,8 +407,7 @@ def _reader_of(sampler, block):
 def _fitted_to_tables(model, sampler, found, blocks):
     """Return the sampler after fitting it to a sample of rows from all blocks."""
     noted = {**found.noted, "_reader": found.value, "_fit_namespace": None}
-    vars(sampler).update(noted)
-    sampler._note_params()
+    sampler = with_columns(sampler, noted)
     y = np.zeros(0, np.intp if is_classifier(model) else np.float64)
     # created once, so that all blocks share one seed
     empty = empty_value(sampler, Batch(np.zeros((0, 0)), y, np.zeros(0)))

@@ -335,7 +335,8 @@ class BlendValue(SampleValue):
         additive = np.empty((len(rows.y), parts[0].shape[1]))
         for (_, test), each in zip(folds, parts, strict=True):
             additive[test] = each
-        folds = [(train, test[: _MOST_TESTED // n_folds]) for train, test in folds]
+        most = max(1, _MOST_TESTED // len(folds))
+        folds = [(train, test[:most]) for train, test in folds]
         tested = np.concatenate([test for _, test in folds])
         _, parts = _in_folds(ridge, features, folds, parallel)
         found = {"additive": additive[tested], "ANOVA": np.concatenate(parts)}

@@ -180,6 +180,13 @@ def test_many_rows_are_cross_validated_in_part(monkeypatch):
     assert part.score(X[700:], y[700:]) > whole.score(X[700:], y[700:]) - 0.02
 
 
+def test_more_folds_than_rows_that_are_tested(table):
+    X, y = table
+    model = KernelRegressor(n_folds=5000, random_state=0).fit(X[:60], y[:60])
+    other = KernelRegressor(n_folds=60, random_state=0).fit(X[:60], y[:60])
+    np.testing.assert_array_equal(model.predict(X), other.predict(X))
+
+
 def test_targets_without_variation(table):
     X, y = table
     np.testing.assert_allclose(KernelRegressor().fit(X, 0 * y + 3).predict(X), 3)
