@@ -381,7 +381,7 @@ def without_value(estimator: Any) -> Any:
 
 
 def with_columns(estimator: Any, noted: dict[str, Any]) -> Any:
-    """Return an unfitted copy with recorded parameters and attributes of the columns."""
+    """Return an unfitted copy with recorded parameters and column attributes."""
     model = without_value(estimator)
     vars(model).update(noted)
     model._note_params()
