@@ -380,7 +380,7 @@ def without_value(estimator: Any) -> Any:
     return model
 
 
-def with_columns(estimator: Any, noted: dict[str, Any]) -> Any:
+def with_noted_params(estimator: Any, noted: dict[str, Any]) -> Any:
     """Return an unfitted copy with recorded parameters and column attributes."""
     model = without_value(estimator)
     vars(model).update(noted)

@@ -24,7 +24,7 @@ from .._fitted import (
     finished,
     read_rows,
     transformer_of,
-    with_columns,
+    with_noted_params,
     with_value,
 )
 from .._kernel_parameter import resolve_sampler
@@ -358,7 +358,7 @@ def _fit_sums(model, tables, ahead, classes):
     value, noted = found.value.with_map_of(sampler).fixed(), found.noted
     if shell is not model:
         value = replace(value, settings=replace(value.settings, kernel=model.kernel))
-        model, noted = with_columns(model, noted), {}
+        model, noted = with_noted_params(model, noted), {}
     return finished(model, value, noted)
 
 
@@ -407,7 +407,7 @@ def _reader_of(sampler, block):
 def _fitted_to_tables(model, sampler, found, blocks):
     """Return the sampler after fitting it to a sample of rows from all blocks."""
     noted = {**found.noted, "_reader": found.value, "_fit_namespace": None}
-    sampler = with_columns(sampler, noted)
+    sampler = with_noted_params(sampler, noted)
     y = np.zeros(0, np.intp if is_classifier(model) else np.float64)
     # created once, so that all blocks share one seed
     empty = empty_value(sampler, Batch(np.zeros((0, 0)), y, np.zeros(0)))
