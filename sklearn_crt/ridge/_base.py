@@ -39,7 +39,7 @@ from .._kernel_parameter import (
     resolve_sampler,
     row_kernel,
 )
-from .._state import same
+from .._state import check_same_params
 from .._supervised import SupervisedLifeCycle
 from ..maps import ExponentialPower, Gaussian, Laplacian, Matern, RadialKernel
 from ..rows import Sigma, TableLike
@@ -236,18 +236,12 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         )
 
     def _check_same_model(self, other: Any) -> None:
-        mine, theirs = (each._value.settings for each in (self, other))
-        pairs = {name: (vars(mine)[name], vars(theirs)[name]) for name in vars(mine)}
-        if all(isinstance(kernel, FrozenEstimator) for kernel in pairs["kernel"]):
+        mine, theirs = (vars(each._value.settings) for each in (self, other))
+        if all(isinstance(each["kernel"], FrozenEstimator) for each in (mine, theirs)):
             # feature maps are compared later, when the sums are added
-            del pairs["kernel"]
+            mine = {**mine, "kernel": theirs["kernel"]}
         super()._check_same_model(other)
-        for name, pair in pairs.items():
-            if not same(*pair):
-                raise ValueError(
-                    f"merge needs the same parameters on both sides, but {name} is "
-                    f"{pair[0]!r} in one and {pair[1]!r} in the other."
-                )
+        check_same_params(mine, theirs)
 
     @property
     def _transformer(self) -> Any:
