@@ -23,11 +23,7 @@ from ._array import (
     fit_namespace_of,
     refuse_lazy,
 )
-from ._compat import (
-    DOC_LINK,
-    CallbackSupportMixin,
-    TypedBaseEstimator,
-)
+from ._compat import DOC_LINK, CallbackSupportMixin, TypedBaseEstimator
 from ._docstrings import complete_docstring
 from ._names import name_constructor
 from ._state import check_same_columns, copied, get_state, same, set_state

@@ -36,6 +36,7 @@ class SupervisedLifeCycle(LifeCycle):
     _check_targets: Any  # function that converts y to the array used for fitting
     _check_same_targets: Any  # raises ValueError if another model has different targets
     _keeps_rows = False  # whether ``fit`` keeps the rows, and therefore copies them
+    kernel: Any
     _transformer: Any  # computes the features; None if the rows are the features
 
     def _validated(self, X: Any, *, reset: bool, **options: Any) -> Any:
@@ -59,9 +60,8 @@ class SupervisedLifeCycle(LifeCycle):
         options |= self._y_checks
         options["keep_library"] = self._keeps_library(X)
         X, y = self._validated(X, reset=first, **options)
-        transformer = self._transformer
-        if isinstance(transformer, FrozenEstimator):
-            check_names(self, transformer)
+        if isinstance(self.kernel, FrozenEstimator):
+            check_names(self, self.kernel)
         y = to_namespace_of(self._check_targets(y, first, final), X)
         n_given = X.shape[0]
         factors = self._class_factors(X, y, sample_weight, final)

@@ -12,18 +12,16 @@ from .._array import (
     Array,
     asarray_like,
     constant,
-    cut,
     namespace_of,
     positions,
-    refuse_not_finite,
     sq_norms,
     to_host,
     transposed,
-    uncut,
     values_are_known,
 )
 from .._kernels import least_log, weights_from_logs
-from ._features import check_attention_inputs
+from ._causal import cut, uncut
+from ._features import check_attention_inputs, refuse_not_finite
 from ._state import logs_of_mask
 
 _QUERIES = 256  # number of queries per block of scores in main memory

@@ -16,7 +16,6 @@ from .._array import (
     constant,
     namespace_of,
     positions,
-    refuse_not_finite,
     transposed,
 )
 from .._kernels import LogSum
@@ -27,7 +26,14 @@ from ..averages._jackknife import (
     jackknife_variance,
 )
 from ._causal import causal_block
-from ._features import Features, Map, check_rows, check_values, resolve
+from ._features import (
+    Features,
+    Map,
+    check_rows,
+    check_values,
+    refuse_not_finite,
+    resolve,
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,14 +33,7 @@ from .._compat import (
     _fit_context,
     warn,
 )
-from .._fitted import (
-    FittedValue,
-    LifeCycle,
-    Step,
-    no_step,
-    value_of,
-    with_value,
-)
+from .._fitted import FittedValue, LifeCycle, Step, no_step, value_of, with_value
 from .._state import check_same_params
 from ..exceptions import ApproximationWarning
 from ..maps import FeatureMap, relative_error, transform, variance_in_blocks

@@ -20,12 +20,7 @@ from .._array import (
     to_namespace_of,
     validate_rows,
 )
-from .._compat import (
-    RandomState,
-    StrOptions,
-    TypedTransformerMixin,
-    _fit_context,
-)
+from .._compat import RandomState, StrOptions, TypedTransformerMixin, _fit_context
 from .._fitted import (
     Batch,
     FittedValue,
