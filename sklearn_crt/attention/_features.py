@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import check_is_fitted
 
 from .._array import Array, constant, namespace_of, transposed
-from .._kernels import LogSum, log_sum
+from .._kernels import LogSum, log_sum, nan_where_not_finite
 from ..frequencies import Affine, Frequencies
 from ..maps import FeatureMap
 from ..maps.base import like_tuple
@@ -289,25 +288,3 @@ def check_attention_inputs(q: Array, k: Array, v: Array, causal: bool) -> None:
             f"{q.shape[-2]} and {k.shape[-2]}; to go on after earlier tokens use "
             "LinearAttentionState."
         )
-
-
-def refuse_not_finite(rows: Array, name: str) -> None:
-    """Raise ValueError if a NumPy array contains numbers that are not finite.
-
-    Arrays of other libraries are not checked, because reading their values may have to
-    wait for the device. Instead, the output for such a row is NaN (see
-    ``nan_where_not_finite``).
-    """
-    if isinstance(rows, np.ndarray):
-        assert_all_finite(rows, input_name=name)
-
-
-def nan_where_not_finite(rows: Array) -> Array | None:
-    """Return a column that is 0 for rows of finite numbers and NaN for other rows.
-
-    The result is None for NumPy arrays, which ``refuse_not_finite`` checks.
-    """
-    if isinstance(rows, np.ndarray):
-        return None
-    # this is one pass over the rows, whereas all(isfinite(rows)) takes several
-    return namespace_of(rows).sum(rows * 0, axis=-1, keepdims=True)

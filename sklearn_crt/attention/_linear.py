@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from .._array import Array, joined, namespace_of, to_host, values_are_known
-from .._kernels import itemsize
+from .._kernels import itemsize, refuse_not_finite
 from ..samplers import (
     DERFSampler,
     OPRFSampler,
@@ -20,7 +20,7 @@ from ..samplers import (
     angular_hybrid,
 )
 from ._causal import causal_blocks
-from ._features import DETERMINISTIC, check_attention_inputs, refuse_not_finite, resolve
+from ._features import DETERMINISTIC, check_attention_inputs, resolve
 from ._softmax import softmax_attention
 from ._state import LinearAttentionState, logs_of_mask, with_column_of_ones
 

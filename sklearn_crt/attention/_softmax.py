@@ -19,9 +19,9 @@ from .._array import (
     transposed,
     values_are_known,
 )
-from .._kernels import least_log, weights_from_logs
+from .._kernels import least_log, refuse_not_finite, weights_from_logs
 from ._causal import cut, uncut
-from ._features import check_attention_inputs, refuse_not_finite
+from ._features import check_attention_inputs
 from ._state import logs_of_mask
 
 _QUERIES = 256  # number of queries per block of scores in main memory

@@ -18,7 +18,7 @@ from .._array import (
     positions,
     transposed,
 )
-from .._kernels import LogSum
+from .._kernels import LogSum, refuse_not_finite
 from ..averages._jackknife import (
     N_ERRORS,
     group_columns,
@@ -26,14 +26,7 @@ from ..averages._jackknife import (
     jackknife_variance,
 )
 from ._causal import causal_block
-from ._features import (
-    Features,
-    Map,
-    check_rows,
-    check_values,
-    refuse_not_finite,
-    resolve,
-)
+from ._features import Features, Map, check_rows, check_values, resolve
 
 
 @dataclass(frozen=True, eq=False)

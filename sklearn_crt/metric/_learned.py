@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state, murmurhash3_32
-from sklearn.utils.validation import check_is_fitted
 
 from .._array import (
     Array,
@@ -413,12 +412,12 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         TypeError
             If ``array_api_dispatch=True`` and X is on a device other than the CPU.
         """
-        check_is_fitted(self)
+        value = value_of(self)
         refuse_lazy(self, "sklearn_crt.dask.map_rows(metric.transform, X)", X)
         check_fit_namespace(self, X, "transform")
         rows = validate_rows(self, X, reset=False)
         refuse_device(self, rows, "")
-        metric = value_of(self).solution
+        metric = value.solution
         return to_namespace_of(mapped(metric.features, metric.components, rows), X)
 
     def __sklearn_tags__(self):

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.gaussian_process.kernels import Kernel
 from sklearn.utils import column_or_1d, get_tags
 
 from .._array import check_fit_namespace, refuse_device, refuse_lazy
@@ -22,14 +21,15 @@ from .._kernel_parameter import (
     SIGMA_CONSTRAINTS,
     KernelLike,
     copied_sigma,
+    is_process_kernel,
+    transformer_for,
 )
 from .._state import check_same_params
 from .._supervised import SupervisedLifeCycle
 from ..rows import Sigma, TableLike
 from ..rows.raw_table import TableReader, read_table_and_targets, validated_table
 from ._effects import EffectsMixin
-from ._kernel import transformer_for
-from ._sums import RidgeSums, Settings
+from ._sums import FEWEST, RidgeSums, Settings
 
 # weights with a larger mean are unlikely to be counts of repeated rows
 _MOST_MEAN_WEIGHT = 10.0
@@ -165,7 +165,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
             self._reader = None  # a reader from an earlier fit is discarded
         batch = super()._read(X, y, sample_weight, first=first, final=final)
         refuse_device(self, batch.X, "")
-        if sparse.issparse(batch.X) and isinstance(self.kernel, Kernel):
+        if sparse.issparse(batch.X) and is_process_kernel(self.kernel):
             raise TypeError(
                 f"kernel={self.kernel!r} needs a dense array, but X is sparse. Pass "
                 "X.toarray(), or use a sampler."
@@ -188,7 +188,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         return X, y if options.get("multi_output") else column_or_1d(y, warn=True)
 
     def _empty_value(self, batch: Any) -> RidgeSums:
-        sampler, selects_sigma, resizes = transformer_for(self)
+        sampler, selects_sigma, resizes = transformer_for(self, FEWEST)
         start = RidgeSums.start(sampler)
         if self._reader is not None and not start["is_fixed"]:
             names = "_reader", "n_features_in_", "feature_names_in_"
@@ -212,7 +212,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
     @property
     def _transformer(self) -> Any:
         """The transformer that computes the features; None if rows are features."""
-        return transformer_for(self)[0]
+        return transformer_for(self, FEWEST)[0]
 
     def _settings(self, class_weight):
         """Return the validated parameters."""
@@ -253,15 +253,17 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
 
     # -------------------------------------------------------------- predictions
     def _predictions(self, X, method, function):
-        """Evaluate a function of the solution and the features of the given rows."""
+        """Evaluate a function of the fitted value and the features of the given rows.
+
+        Return its results, the validated rows and the value.
+        """
         value = value_of(self)
         check_fit_namespace(self, X, method)
         refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
         rows = self._validated(X, reset=False)
         refuse_device(self, rows, "")
-        solution = value.solution
-        found = value.predictions(rows, lambda Z: function(solution, Z))
-        return found, rows.dtype, solution
+        found = value.predictions(rows, lambda Z: function(value, Z))
+        return found, rows, value
 
     def score_path(self) -> dict[str, np.ndarray]:
         """Return a table of the errors for all candidate sigmas and penalties.
@@ -342,7 +344,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
     def __sklearn_tags__(self):
         """Return scikit-learn's tags; the sampler determines which input is allowed."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not isinstance(self.kernel, Kernel)
+        tags.input_tags.sparse = not is_process_kernel(self.kernel)
         if hasattr(self.kernel, "fit"):
             inputs = get_tags(self.kernel).input_tags
             tags.input_tags.sparse = inputs.sparse
