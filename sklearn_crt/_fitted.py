@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
-import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
@@ -24,14 +23,10 @@ from ._array import (
     fit_namespace_of,
     refuse_lazy,
 )
-from ._compat import (
-    DOC_LINK,
-    CallbackSupportMixin,
-    TypedBaseEstimator,
-)
+from ._compat import DOC_LINK, CallbackSupportMixin, TypedBaseEstimator
 from ._docstrings import complete_docstring
 from ._names import name_constructor
-from ._state import copied, get_state, same, set_state
+from ._state import check_same_columns, copied, get_state, same, set_state
 from ._workers import blas_within_processors
 
 # maximum number of entries of X that are kept before the map is fixed
@@ -447,46 +442,3 @@ def transformer_of(estimator: Any) -> Any:
             "rows in memory."
         )
     return estimator._transformer
-
-
-def check_same_columns(one: Any, other: Any) -> None:
-    """Raise ValueError if two estimators were not fitted on the same columns."""
-    pair = one, other
-    counts = [estimator.n_features_in_ for estimator in pair]
-    if counts[0] != counts[1]:
-        raise ValueError(
-            f"merge needs the same columns on both sides, but one has {counts[0]} "
-            f"features and the other {counts[1]}."
-        )
-    names = _names_of_columns(*pair)
-    if names and not np.array_equal(names[0], names[1]):
-        raise ValueError(
-            "merge needs the same feature names in the same order, got "
-            f"{names[0].tolist()} and {names[1].tolist()}."
-        )
-
-
-def check_same_params(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
-    """Raise ValueError if two models to be merged have different parameters."""
-    for name, value in mine.items():
-        if not same(value, theirs[name]):
-            raise ValueError(
-                f"merge needs the same parameters on both sides, but {name} is "
-                f"{value!r} in one and {theirs[name]!r} in the other."
-            )
-
-
-def check_names(estimator: Any, sampler: Any) -> None:
-    """Raise ValueError if column names differ from those of a fitted sampler."""
-    names = _names_of_columns(estimator, sampler)
-    if names and not np.array_equal(names[0], names[1]):
-        raise ValueError(
-            "The feature names should match those that were passed during fit of the "
-            f"sampler, {names[1].tolist()}, in this order; got {names[0].tolist()}."
-        )
-
-
-def _names_of_columns(*pair: Any) -> list[np.ndarray]:
-    """Return the column names of two estimators, or an empty list if one has none."""
-    names = [getattr(one, "feature_names_in_", None) for one in pair]
-    return names if all(each is not None for each in names) else []  # type: ignore[return-value]

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy.sparse import issparse
+from sklearn.utils import assert_all_finite
 from sklearn.utils.extmath import safe_sparse_dot
 
 from ._array import (
@@ -396,3 +397,26 @@ def class_sums(codes: Array, weights: Array, n_classes: int) -> np.ndarray:
         some = one_hot_weights(codes[rows], weights[rows], n_classes, wide)
         total += to_host(namespace_of(some).sum(some, axis=0))
     return total
+
+
+# ------------------------------------------------------------------ finite numbers
+def refuse_not_finite(rows: Array, name: str) -> None:
+    """Raise ValueError if a NumPy array contains numbers that are not finite.
+
+    Arrays of other libraries are not checked, because reading their values may have to
+    wait for the device. Instead, the output for such a row is NaN (see
+    ``nan_where_not_finite``).
+    """
+    if isinstance(rows, np.ndarray):
+        assert_all_finite(rows, input_name=name)
+
+
+def nan_where_not_finite(rows: Array) -> Array | None:
+    """Return a column that is 0 for rows of finite numbers and NaN for other rows.
+
+    The result is None for NumPy arrays, which ``refuse_not_finite`` checks.
+    """
+    if isinstance(rows, np.ndarray):
+        return None
+    # this is one pass over the rows, whereas all(isfinite(rows)) takes several
+    return namespace_of(rows).sum(rows * 0, axis=-1, keepdims=True)

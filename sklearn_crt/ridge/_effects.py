@@ -70,18 +70,18 @@ class EffectsMixin:
         rows = self._validated(X, reset=False)
         value = value_of(self)
         solution, settings = value.solution, value.settings
-        effects = self.kernel_._map_of_matrix.effects
-        values, shift = effects.values(rows, solution.coef)
+        anova = self.kernel_._map_of_matrix
+        values, shift = anova.effects(rows, solution.coef)
         intercept = solution.intercept + shift
-        groups = effects.learned.encoding.groups
+        groups = anova.learned.encoding.groups
         columns = [
             tuple(j for owner in subset for j in groups[owner])
-            for subset in effects.subsets
+            for subset in anova.subsets
         ]
         known = getattr(self, "feature_names_in_", None)
         labels = [f"x{j}" for j in range(rows.shape[1])] if known is None else known
         names = [" & ".join(labels[j] for j in each) for each in columns]
-        if effects.learned.kernel.order == "all" or settings.clip:
+        if anova.learned.kernel.order == "all" or settings.clip:
             total = self._expected(X)
             rest = total - intercept - values.sum(axis=1)
             values = np.concatenate([values, rest[:, None]], axis=1)
@@ -98,11 +98,11 @@ class EffectsMixin:
         For classifiers, the deviation is None.
         """
         solution = value_of(self).solution
-        effects = self.kernel_._map_of_matrix.effects
+        anova = self.kernel_._map_of_matrix
         V = np.zeros((grid[0].size, self.n_features_in_))
         for j, values in zip(columns, grid, strict=True):
             V[:, j] = values.ravel()
-        features = effects.features(V, effects.subsets[place])
+        features = anova.effect_features(V, anova.subsets[place])
         mean = features @ solution.coef[:, output]
         if solution.factors is None:
             return mean, None

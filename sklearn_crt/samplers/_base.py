@@ -33,15 +33,8 @@ from .._compat import (
     _fit_context,
     warn,
 )
-from .._fitted import (
-    FittedValue,
-    LifeCycle,
-    Step,
-    check_same_params,
-    no_step,
-    value_of,
-    with_value,
-)
+from .._fitted import FittedValue, LifeCycle, Step, no_step, value_of, with_value
+from .._state import check_same_params
 from ..exceptions import ApproximationWarning
 from ..maps import FeatureMap, relative_error, transform, variance_in_blocks
 from ..rows import (
@@ -366,11 +359,8 @@ class BaseFeatureSampler(
         return self._value.unfitted.get_params()
 
     def _check_same_model(self, other: Any) -> None:
-        mine, theirs = (
-            {**one._value.unfitted.get_params(), "n_jobs": None, "random_state": None}
-            for one in (self, other)
-        )
-        check_same_params(mine, theirs)
+        pair = self._value.unfitted, other._value.unfitted
+        check_same_params(*(unfitted.get_params() for unfitted in pair))
 
     def _warn_after_fit(self, batch: Any) -> None:
         """Warn if the predicted error exceeds the kernel value for half the pairs."""

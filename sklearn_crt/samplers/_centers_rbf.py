@@ -20,22 +20,17 @@ from .._array import (
     to_namespace_of,
     validate_rows,
 )
-from .._compat import (
-    RandomState,
-    StrOptions,
-    TypedTransformerMixin,
-    _fit_context,
-)
+from .._compat import RandomState, StrOptions, TypedTransformerMixin, _fit_context
 from .._fitted import (
     Batch,
     FittedValue,
     LifeCycle,
     Step,
-    check_same_params,
     computed_once,
     no_step,
     value_of,
 )
+from .._state import check_same_params
 from .._workers import effective_n_threads, in_threads
 from ..rows import (
     Centers,
@@ -372,7 +367,7 @@ class CentersRBFSampler(
 
     def _check_same_model(self, other: Any) -> None:
         mine, theirs = (
-            {**value.settings._asdict(), "seed": 0, "given centers": value.given}
+            {**value.settings._asdict(), "given centers": value.given}
             for value in (self._value, other._value)
         )
         check_same_params(mine, theirs)
