@@ -101,7 +101,8 @@ class Choice:
 
     def add_to(self, subparsers):
         """Add the options of the table to those of the command line."""
-        text = inspect.getdoc(self.tables)
+        # argparse formats texts with the operator %
+        text = inspect.getdoc(self.tables).replace("%", "%%")
         parser = subparsers.add_parser(
             self.name,
             help=text.splitlines()[0],
