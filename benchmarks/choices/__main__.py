@@ -101,11 +101,10 @@ class Choice:
 
     def add_to(self, subparsers):
         """Add the options of the table to those of the command line."""
-        # argparse formats texts with the operator %
-        text = inspect.getdoc(self.tables).replace("%", "%%")
+        text = inspect.getdoc(self.tables)
         parser = subparsers.add_parser(
             self.name,
-            help=text.splitlines()[0],
+            help=text.splitlines()[0].replace("%", "%%"),  # it is a format
             description=text,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
