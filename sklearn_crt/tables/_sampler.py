@@ -74,9 +74,8 @@ class AnovaMap:
     def transform(self, V: np.ndarray) -> np.ndarray:
         """Return the features of rows, (n, d) -> (n, m)."""
         # the root is triangular, so half of the products can be skipped
-        features = blas.dtrmm(
-            1.0, self.root, self.kernel(V).T, trans_a=1, overwrite_b=1
-        )
+        kernel = self.kernel(V)
+        features = blas.dtrmm(1.0, self.root.T, kernel.T, lower=1, overwrite_b=1)
         return features.T.astype(V.dtype, copy=False)
 
     def kernel(self, V: np.ndarray) -> np.ndarray:
