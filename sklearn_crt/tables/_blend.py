@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.interpolate import BSpline
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.parallel import Parallel, delayed
@@ -23,12 +26,13 @@ from ..averages import (
 from ..metric import LearnedMetric
 from ..ridge import RandomFeatureRidge, RandomFeatureRidgeClassifier
 from ..rows.raw_table import CATEGORY
-from ._columns import Encoding, Score
+from ._columns import Encoding
 from ._sampler import AnovaSampler
 
 FLOOR = 0.002  # smallest class probability that a part predicts
 # predictions may exceed the range of the targets by this proportion of the range
 _BEYOND = 0.2
+_DEGREE = 3  # of the splines
 _MOST_AXES = 20  # limit on the number of columns in the learned metric
 # With more than _MANY rows, features of the ANOVA kernel are not stored. Weights are
 # computed from cross-validated predictions for at most _MOST_TESTED rows.
@@ -56,6 +60,12 @@ class TargetRange(NamedTuple):
             return np.clip(found.reshape(len(found), 1), self.low, self.high)
         found = np.maximum(found, FLOOR)
         return found / found.sum(axis=1, keepdims=True)
+
+    def of_classes(self, found: np.ndarray, classes: np.ndarray) -> np.ndarray:
+        """Return bounded probabilities of all classes, given those of some classes."""
+        every = np.zeros((len(found), self.n_classes or 0))
+        every[:, classes] = found
+        return self.bounded(every)
 
     def losses(self, found: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the squared error or the log loss of each row."""
@@ -123,26 +133,85 @@ class Part:
         targets = self.targets
         if targets.n_classes is None:
             return targets.bounded(self.model.predict(V).astype(np.float64))
-        found = np.zeros((len(V), targets.n_classes))
-        found[:, self.model.classes_] = self.model.predict_proba(V)
-        return targets.bounded(found)
+        return targets.of_classes(self.model.predict_proba(V), self.model.classes_)
 
 
-def additive_part(targets: TargetRange, encoding: Encoding) -> Part:
-    """Return a linear model of splines and one-hot encoded categories."""
-    # imported here, because they are rarely needed
-    from sklearn.linear_model import LogisticRegression, RidgeCV
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import SplineTransformer, StandardScaler
+class AdditiveModel(NamedTuple):
+    """A sum of a spline per score, and of a coefficient per indicator of a category.
 
-    splines = SplineTransformer(
-        8, degree=3, knots="quantile", include_bias=False, extrapolation="linear"
-    )
-    linear: Any = LogisticRegression(C=0.1, max_iter=200)
-    if targets.n_classes is None:
-        linear = RidgeCV(np.logspace(-2, 4, 13))
-    columns = encoder(encoding, make_pipeline(splines, StandardScaler()))
-    return Part.of(targets, columns, linear)
+    Its rows are those of ``Encoding.one_hot``. Beyond the limits of the training rows,
+    the splines continue as lines.
+    """
+
+    targets: TargetRange
+    splines: list[BSpline]  # with k outputs
+    limits: np.ndarray  # (2, n_scores)
+    jumps: np.ndarray  # (2, n_scores, k), from each limit to the line beyond it
+    slopes: np.ndarray  # (2, n_scores, k), of the lines
+    coef: np.ndarray  # (n_indicators, k)
+    intercept: np.ndarray  # (k,)
+    classes: np.ndarray | None
+
+    @classmethod
+    def of(cls, targets: TargetRange, n_scores: int, rows: TableRows) -> AdditiveModel:
+        """Return a penalised linear model of spline bases and indicators."""
+        # imported here, because they are rarely needed
+        from sklearn.compose import make_column_transformer
+        from sklearn.linear_model import LogisticRegression, RidgeCV
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import SplineTransformer, StandardScaler
+
+        options: Any = {"knots": "quantile", "include_bias": False}
+        bases = SplineTransformer(8, degree=_DEGREE, extrapolation="linear", **options)
+        scaled = make_pipeline(bases, StandardScaler()), np.arange(n_scores)
+        columns = make_column_transformer(scaled, remainder="passthrough")
+        linear: Any = LogisticRegression(C=0.1, max_iter=200)
+        if targets.n_classes is None:
+            linear = RidgeCV(np.logspace(-2, 4, 13))
+        linear.fit(columns.fit_transform(rows.V), rows.y, sample_weight=rows.weights)
+        coef, intercept = np.atleast_2d(linear.coef_).T, np.ravel(linear.intercept_)
+        splines, ends = [], np.empty((3, n_scores, 2, coef.shape[1]))
+        if n_scores:  # each spline includes the scales and coefficients of its bases
+            fitted, scaler = columns.named_transformers_["pipeline"]
+            own, coef = np.split(coef, [len(scaler.scale_)])
+            own = own / scaler.scale_[:, None]
+            intercept = intercept - scaler.mean_ @ own
+            pairs = zip(fitted.bsplines_, np.split(own, n_scores), strict=True)
+            for j, (basis, w) in enumerate(pairs):
+                # the bases sum to 1, so the last one has no coefficient
+                w = np.append(w, np.zeros((1, w.shape[1])), axis=0)
+                splines.append(BSpline.construct_fast(basis.t, basis.c @ w, _DEGREE))
+                limits = basis.t[[_DEGREE, ~_DEGREE]]
+                # only the outer bases continue, but if values are repeated, others
+                # may differ from 0 at the limits
+                outer = np.zeros((2, len(w)), bool)
+                outer[0, :_DEGREE] = outer[1, -_DEGREE:] = True
+                ends[0, j] = limits[:, None]
+                ends[1, j] = np.where(outer, 0, -basis(limits)) @ w
+                ends[2, j] = np.where(outer, basis(limits, 1), 0) @ w
+        limits, jumps, slopes = ends.transpose(0, 2, 1, 3)
+        classes = getattr(linear, "classes_", None)
+        return cls(
+            targets, splines, limits[..., 0], jumps, slopes, coef, intercept, classes
+        )
+
+    def predict(self, Z: np.ndarray) -> np.ndarray:
+        """Return bounded predictions, (n, k)."""
+        scores, indicators = np.split(Z, [len(self.splines)], axis=1)
+        total = indicators @ self.coef + self.intercept
+        inside = np.clip(scores, *self.limits)
+        for spline, x in zip(self.splines, inside.T, strict=True):
+            total += spline(x)
+        beyond = scores - inside
+        for side, sign in enumerate((-1, 1)):
+            outside = sign * beyond > 0
+            total += outside @ self.jumps[side]
+            total += np.where(outside, beyond, 0) @ self.slopes[side]
+        if self.classes is None:
+            return self.targets.bounded(total)
+        if len(self.classes) == 2:
+            total = np.column_stack([np.zeros(len(total)), total])
+        return self.targets.of_classes(softmax(total, axis=1), self.classes)
 
 
 def ridge_part(targets: TargetRange, kernel: Any) -> Part:
@@ -170,25 +239,6 @@ def with_choices(local: Part, *, metric: bool) -> Part:
     if not metric:
         kept = clone(learned).set_params(columns=learned.columns_)
     return local_part(local.targets, kept, **options)
-
-
-def encoder(encoding: Encoding, numbers: Any) -> Any:
-    """Return a transformer that one-hot encodes the categories of encoded rows."""
-    from sklearn.compose import make_column_transformer
-    from sklearn.preprocessing import OneHotEncoder
-
-    scores = encoding.is_score
-    levels = [
-        np.arange(column.n_codes, dtype=np.float64)
-        for column in encoding.columns
-        if not isinstance(column, Score)
-    ]
-    one_hot = OneHotEncoder(categories=levels, sparse_output=False)
-    return make_column_transformer(
-        (numbers, np.flatnonzero(scores)),
-        (one_hot, np.flatnonzero(~scores)),
-        sparse_threshold=0,
-    )
 
 
 def blend_weights(
@@ -242,8 +292,7 @@ class Blend(NamedTuple):
 
     targets: TargetRange
     encoding: Encoding
-    columns: Any  # fitted transformer of encoded rows for the local part
-    additives: list[Part]  # one part per fold
+    additives: list[AdditiveModel]  # one per fold
     anova: Part
     local: Part | None
     similar: NadarayaWatsonRegressor
@@ -256,11 +305,11 @@ class Blend(NamedTuple):
         """Return predictions, (n, k)."""
         total = np.zeros(1)
         if self.additives:
-            E = self.encoding.transform(V)
-            additive = np.mean([part.predict(E) for part in self.additives], axis=0)
+            Z = self.encoding.one_hot(V)
+            additive = np.mean([each.predict(Z) for each in self.additives], axis=0)
             total = self.weights["additive"] * additive
             if self.local is not None:
-                Z = with_additive(self.columns.transform(E), additive, self.targets)
+                Z = with_additive(Z, additive, self.targets)
                 total = total + self.weights["local linear"] * self.local.predict(Z)
         if self.weights["ANOVA"]:
             total = total + self.weights["ANOVA"] * self.anova.predict(V)
@@ -314,16 +363,14 @@ class BlendValue(SampleValue):
         step()
         unit = min(1.0, float(rows.weights.mean()))
         encoding = Encoding.of(rows.V, rows.weights / unit, kinds, ())
-        encoded = rows._replace(V=encoding.transform(rows.V))
-        columns = encoder(encoding, "passthrough").fit(encoded.V)
-        plain = rows._replace(V=columns.transform(encoded.V))
+        plain = rows._replace(V=encoding.one_hot(rows.V))
         kernel = anova.model[-1].kernel_
         sources, shares = encoding.one_hot_sources, kernel.feature_importances_
         similar = similar_rows(plain, sources, shares)
         folds = _folds(rows, targets, n_folds)
         if len(rows.y) < _LEAST_ROWS or not targets.vary(rows.y, folds):
             weights = {"ANOVA": 1.0}
-            return Blend(targets, encoding, columns, [], anova, None, similar, weights)
+            return Blend(targets, encoding, [], anova, None, similar, weights)
         parallel = Parallel(n_jobs=n_jobs)
         few, ridge, features = len(rows.y) < _FEW, anova, rows
         if len(rows.y) > _MANY:
@@ -331,15 +378,15 @@ class BlendValue(SampleValue):
         elif not few:
             ridge = ridge_part(targets, "linear")
             features = rows._replace(V=kernel.transform(rows.V))
-        part = additive_part(targets, encoding)
-        additives, parts = _in_folds(part, encoded, folds, parallel)
+        fit = partial(AdditiveModel.of, targets, int(encoding.is_score.sum()))
+        additives, parts = _in_folds(fit, plain, folds, parallel)
         additive = np.empty((len(rows.y), parts[0].shape[1]))
         for (_, test), each in zip(folds, parts, strict=True):
             additive[test] = each
         most = max(1, _MOST_TESTED // len(folds))
         folds = [(train, test[:most]) for train, test in folds]
         tested = np.concatenate([test for _, test in folds])
-        _, parts = _in_folds(ridge, features, folds, parallel)
+        _, parts = _in_folds(ridge.fitted, features, folds, parallel)
         found = {"additive": additive[tested], "ANOVA": np.concatenate(parts)}
         step()
         Z = with_additive(plain.V, additive, targets)
@@ -348,7 +395,7 @@ class BlendValue(SampleValue):
         options = {"columns": candidates, "random_state": seed}
         metric = LearnedMetric(n_axes, method="evidence", **options)
         local: Any = local_part(targets, metric)
-        (first,), parts = _in_folds(local, near, folds[:1], parallel)
+        (first,), parts = _in_folds(local.fitted, near, folds[:1], parallel)
         test = folds[0][1]
         tried = [*(each[: len(test)] for each in found.values()), *parts]
         step()
@@ -356,7 +403,7 @@ class BlendValue(SampleValue):
             local = None
         else:
             local = local if few else with_choices(first, metric=True)
-            parts += _in_folds(local, near, folds[1:], parallel)[1]
+            parts += _in_folds(local.fitted, near, folds[1:], parallel)[1]
             found["local linear"] = np.concatenate(parts)
         step()
         known = rows.some(tested)
@@ -386,7 +433,7 @@ class BlendValue(SampleValue):
             local = None
         keep = additives if local or weights["additive"] else []
         blend = keep, anova, local, similar, weights, losses, power, errors
-        return Blend(targets, encoding, columns, *blend)
+        return Blend(targets, encoding, *blend)
 
 
 def _folds(
@@ -406,17 +453,17 @@ def _folds(
 
 
 def _in_folds(
-    part: Part, rows: TableRows, folds: Sequence[Any], parallel: Parallel
-) -> tuple[list[Part], list[np.ndarray]]:
-    """For each fold, fit the part to the other folds and predict this fold."""
-    pairs = parallel(delayed(_without_fold)(part, rows, *fold) for fold in folds)
+    fit: Callable, rows: TableRows, folds: Sequence[Any], parallel: Parallel
+) -> tuple[list[Any], list[np.ndarray]]:
+    """For each fold, fit a model to the other folds and predict this fold."""
+    pairs = parallel(delayed(_without_fold)(fit, rows, *fold) for fold in folds)
     fitted, predictions = zip(*pairs, strict=True)
     return list(fitted), list(predictions)
 
 
 def _without_fold(
-    part: Part, rows: TableRows, train: np.ndarray, test: np.ndarray
-) -> tuple[Part, np.ndarray]:
-    """Return the part fitted to training rows, and its predictions for test rows."""
-    fitted = part.fitted(rows.some(train))
+    fit: Callable, rows: TableRows, train: np.ndarray, test: np.ndarray
+) -> tuple[Any, np.ndarray]:
+    """Return the model fitted to training rows, and its predictions for test rows."""
+    fitted = fit(rows.some(train))
     return fitted, fitted.predict(rows.V[test])

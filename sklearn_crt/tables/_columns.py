@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,12 +50,13 @@ class Score(NamedTuple):
         constant = scale <= 1e-14 * abs(mean)
         return cls(source, median, mean * unit, 1.0 if constant else scale * unit)
 
-    def transform(self, values: np.ndarray) -> np.ndarray:
-        """Return the scores of numbers."""
-        values = np.where(np.isnan(values), self.median, values)
+    @staticmethod
+    def encode(scores: Sequence[Score], values: np.ndarray) -> np.ndarray:
+        """Return the scores of columns of numbers, (n, n_scores)."""
+        _, medians, means, scales = np.array(scores).reshape(-1, 4).T
+        values = np.where(np.isnan(values), medians, values)
         with np.errstate(over="ignore"):
-            scores = np.clip((values - self.mean) / self.scale, -1e100, 1e100)
-        return softly_clipped(scores)
+            return softly_clipped(np.clip((values - means) / scales, -1e100, 1e100))
 
 
 class Missing(NamedTuple):
@@ -65,16 +65,18 @@ class Missing(NamedTuple):
     source: int
     n_codes: int = 2
 
-    def transform(self, values: np.ndarray) -> np.ndarray:
+    @staticmethod
+    def encode(_: Sequence[Missing], values: np.ndarray) -> np.ndarray:
         """Return 1 for missing numbers and 0 for others."""
-        return np.isnan(values).astype(np.float64)
+        return np.isnan(values)
 
 
 class Level(NamedTuple):
     """Codes of the frequent categories of a column, and one code for all others."""
 
     source: int
-    levels: np.ndarray  # sorted; infinity stands for frequent missing values
+    # sorted; infinity stands for frequent missing values, the last one for all others
+    levels: np.ndarray
 
     @classmethod
     def of(cls, source: int, values: np.ndarray, weights: np.ndarray) -> Level:
@@ -82,20 +84,22 @@ class Level(NamedTuple):
         values = np.where(np.isnan(values), _MISSING, values)
         levels, places = np.unique(values, return_inverse=True)
         counts = np.bincount(places, weights, len(levels))
-        return cls(source, levels[counts >= _LEAST_COUNT * (1 - 1e-9)])
+        frequent = levels[counts >= _LEAST_COUNT * (1 - 1e-9)]
+        return cls(source, np.append(frequent, np.nan))
 
     @property
     def n_codes(self) -> int:
         """Number of codes, including the one for rare categories."""
-        return len(self.levels) + 1
+        return len(self.levels)
 
-    def transform(self, values: np.ndarray) -> np.ndarray:
+    @staticmethod
+    def encode(columns: Sequence[Level], values: np.ndarray) -> np.ndarray:
         """Return positive codes for frequent categories, and 0 for all others."""
-        if not len(self.levels):
-            return np.zeros(len(values))
         values = np.where(np.isnan(values), _MISSING, values)
-        places = np.searchsorted(self.levels, values).clip(max=len(self.levels) - 1)
-        return np.where(self.levels[places] == values, places + 1.0, 0.0)
+        for column, each in zip(columns, values.T, strict=True):
+            places = np.searchsorted(column.levels, each)
+            each[:] = np.where(column.levels[places] == each, places + 1, 0)
+        return values
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +150,13 @@ class Encoding:
     def transform(self, V: np.ndarray) -> np.ndarray:
         """Return scores and codes, (n, n_encoded), in float64."""
         V = V.astype(np.float64, copy=False)
-        encoded = [column.transform(V[:, column.source]) for column in self.columns]
-        return np.stack(encoded, axis=1)
+        encoded = np.empty((len(V), len(self.columns)))
+        for kind in (Score, Missing, Level):
+            places = [j for j, c in enumerate(self.columns) if isinstance(c, kind)]
+            columns: Any = [self.columns[j] for j in places]
+            values = V[:, [column.source for column in columns]]
+            encoded[:, places] = kind.encode(columns, values)
+        return encoded
 
     @property
     def is_score(self) -> np.ndarray:
@@ -155,13 +164,22 @@ class Encoding:
         return np.array([isinstance(column, Score) for column in self.columns])
 
     @property
+    def _indicators(self) -> tuple[np.ndarray, np.ndarray]:
+        """The encoded column and the code of each indicator, (n_indicators,)."""
+        n_codes = [0 if isinstance(c, Score) else c.n_codes for c in self.columns]
+        codes = np.concatenate([[], *map(np.arange, n_codes)])
+        return np.repeat(np.arange(len(n_codes)), n_codes), codes
+
+    @property
     def one_hot_sources(self) -> np.ndarray:
-        """The table's column from which each score or one-hot column is computed."""
-        scores = [c.source for c in self.columns if isinstance(c, Score)]
-        levels = [
-            [c.source] * c.n_codes for c in self.columns if not isinstance(c, Score)
-        ]
-        return np.array([*scores, *chain(*levels)], np.intp)
+        """The table's column from which each column of ``one_hot`` is computed."""
+        sources = np.array([column.source for column in self.columns], np.intp)
+        return np.append(sources[self.is_score], sources[self._indicators[0]])
+
+    def one_hot(self, V: np.ndarray) -> np.ndarray:
+        """Return scores, followed by one indicator per code, in float64."""
+        encoded, (columns, codes) = self.transform(V), self._indicators
+        return np.hstack([encoded[:, self.is_score], encoded[:, columns] == codes])
 
     def only(self, chosen: np.ndarray) -> Encoding:
         """Return a copy with only the chosen terms."""

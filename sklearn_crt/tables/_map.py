@@ -33,7 +33,7 @@ class AnovaMap:
         """Return the features of rows, (n, d) -> (n, m)."""
         kernel = self.learned.kernel(self.learned.encoding.transform(V))
         # the root is triangular, so half of the products can be skipped
-        features = blas.dtrmm(1.0, self.root, kernel.T, trans_a=1, overwrite_b=1)
+        features = blas.dtrmm(1.0, self.root.T, kernel.T, lower=1, overwrite_b=1)
         return features.T.astype(V.dtype, copy=False)
 
     def unexplained(self, V: np.ndarray) -> np.ndarray:

@@ -166,8 +166,7 @@ class BaseKernelModel(LifeCycle):
         """
         blend = value_of(self).solution
         V = self._reader.read(validated_table(self, X, reset=False))
-        Z = blend.columns.transform(blend.encoding.transform(V))
-        scores = blend.similar.score_samples(Z)
+        scores = blend.similar.score_samples(blend.encoding.one_hot(V))
         return scores.astype(V.dtype, copy=False)
 
     @property
