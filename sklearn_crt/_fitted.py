@@ -77,7 +77,7 @@ class FittedValue(ABC):
         """
 
     @abstractmethod
-    def frozen(self, step: Step = no_step) -> Self:
+    def frozen(self) -> Self:
         """Return a copy that makes the same predictions but accepts no more rows."""
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:

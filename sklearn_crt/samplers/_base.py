@@ -118,7 +118,7 @@ class SamplerValue(FittedValue):
             return replace(self, statistics=statistics, dtype=dtype)
         return self.with_map(statistics)
 
-    def frozen(self, step: Step = no_step) -> SamplerValue:
+    def frozen(self) -> SamplerValue:
         assert self.map is not None
         feature_map = self.unfitted._map_without_rows(self.map)
         seed = Statistics(self.statistics.seed)  # statistics without rows

@@ -101,7 +101,7 @@ class CentersValue(FittedValue):
         statistics = self.statistics + other.statistics
         return replace(self, statistics=statistics, solved=None)
 
-    def frozen(self, step: Step = no_step) -> CentersValue:
+    def frozen(self) -> CentersValue:
         """Return a copy that keeps no sample of rows and accepts no more rows."""
         moments, solved = self.statistics.without_rows(), self.solution
         return replace(self, statistics=moments, solved=solved, is_frozen=True)
