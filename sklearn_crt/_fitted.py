@@ -11,11 +11,10 @@ from __future__ import annotations
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from ._array import (
     check_fit_namespace,
@@ -78,7 +77,7 @@ class FittedValue(ABC):
         """
 
     @abstractmethod
-    def frozen(self, step: Step = no_step) -> Self:
+    def frozen(self) -> Self:
         """Return a copy that makes the same predictions but accepts no more rows."""
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
@@ -110,6 +109,19 @@ def computed_once(value: Any, name: Any, compute: Callable[[], T]) -> T:
     return found
 
 
+class _NoValue:
+    """The fitted value of an estimator before the first fit, which cannot be read."""
+
+    def __get__(self, estimator: Any, owner: type) -> Any:
+        """Raise NotFittedError, also from properties that read the fitted value."""
+        if estimator is None:
+            return self
+        raise NotFittedError(
+            f"This {owner.__name__} instance is not fitted yet. Call 'fit' with "
+            "appropriate arguments before using this estimator."
+        )
+
+
 class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     """Base class of estimators and samplers that store one fitted value.
 
@@ -127,7 +139,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     """
 
     _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
-    _value: Any  # a FittedValue; this attribute does not exist before the first fit
+    _value: Any = _NoValue()  # a FittedValue after the first fit
     _fit_namespace: Any = None  # library and device of the rows of fit, None for NumPy
     _fit_params: Any  # the parameters used in ``fit``, see ``_note_params``
     # whether arrays of libraries other than NumPy are accepted
@@ -276,17 +288,16 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
             that does not depend on the data (with a number for ``sigma``,
             ``center=False`` and an integer ``random_state``).
         """
-        check_is_fitted(self)
         if type(other) is not type(self):
             raise ValueError(
                 f"merge needs another {type(self).__name__}, got {other!r}."
             )
-        check_is_fitted(other)
+        values = self._value, other._value
         check_same_columns(self, other)
         self._check_same_model(other)
-        for each in (self, other):
-            each._value.check_can_grow("merge")
-        self._value = self._value + other._value
+        for value in values:
+            value.check_can_grow("merge")
+        self._value = values[0] + values[1]
         return self
 
     def freeze(self) -> Self:
@@ -310,7 +321,6 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
             This estimator. Its methods ``partial_fit`` and ``merge`` raise ValueError
             until the next ``fit``.
         """
-        check_is_fitted(self)
         self._value = self._value.frozen()
         return self
 
@@ -327,23 +337,9 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    if not TYPE_CHECKING:  # otherwise a type checker would accept any name
-
-        def __getattr__(self, name):
-            """Raise the appropriate error for an attribute that does not exist."""
-            fitted_later = name.endswith("_") and hasattr(type(self), name)
-            if fitted_later and not self.__sklearn_is_fitted__():
-                raise NotFittedError(
-                    f"This {type(self).__name__} instance is not fitted yet, so it "
-                    f"has no attribute {name!r}. Call 'fit' with appropriate "
-                    "arguments before using this estimator."
-                )
-            return object.__getattribute__(self, name)  # raises the error again
-
 
 def value_of(estimator: Any) -> Any:
     """Return the fitted value of an estimator, or raise NotFittedError."""
-    check_is_fitted(estimator)
     return estimator._value
 
 

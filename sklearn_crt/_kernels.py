@@ -8,7 +8,6 @@ libraries. Arrays may have leading axes, such as an axis for the heads of attent
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite
-from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from ._array import (
     Array,
@@ -319,14 +318,12 @@ def sq_distances(
     keys: Array,
     products: Array | None = None,
     norms: tuple[Array, Array] | None = None,
-    difference: Callable[[Any, Any], np.ndarray] | None = None,
 ) -> Array:
     """Return |x - y|^2 for all pairs of rows, from their products and squared norms.
 
     For close pairs, the squared distance is computed from the difference of the rows,
     because ``|x|^2 + |y|^2 - 2 x.y`` would lose half of the digits. For NumPy, the
-    products are overwritten. ``difference`` is a function that returns the squared
-    norms of the differences between rows, and is needed if the rows are sparse.
+    products are overwritten; they are needed if the rows are sparse.
     """
     # rows (n, d), keys (m, d) -> (n, m)
     own, other = (sq_norms(rows), sq_norms(keys)) if norms is None else norms
@@ -336,7 +333,7 @@ def sq_distances(
         products *= -2
         products += own
         products += other.T
-        return _mend_pairs(products, rows, keys, own, other, difference)
+        return _mend_pairs(products, rows, keys, own, other)
     xp = namespace_of(rows)
     squares = own + transposed(other) - 2 * products
     share = math.sqrt(float(xp.finfo(rows.dtype).eps))
@@ -354,7 +351,7 @@ def sq_distances(
     return taken(xp.concat([taken(squares, rest), *blocks]), order)
 
 
-def _mend_pairs(squares, rows, keys, own, other, difference):
+def _mend_pairs(squares, rows, keys, own, other):
     share = math.sqrt(np.finfo(squares.dtype).eps)
     largest = own + other.max(initial=0)
     if rows is keys:
@@ -367,11 +364,8 @@ def _mend_pairs(squares, rows, keys, own, other, difference):
     i, j = np.nonzero(lost)
     for start in range(0, i.size, _PAIRS):
         pairs = slice(start, start + _PAIRS)
-        left, right = rows[i[pairs]], keys[j[pairs]]
-        if difference is None:
-            squares[i[pairs], j[pairs]] = sq_norms(left - right)[:, 0]
-        else:
-            squares[i[pairs], j[pairs]] = difference(left, right)
+        gaps = rows[i[pairs]] - keys[j[pairs]]
+        squares[i[pairs], j[pairs]] = row_norms(gaps, squared=True)
     return squares
 
 

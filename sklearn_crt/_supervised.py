@@ -228,7 +228,7 @@ class SampleValue(FittedValue):
         check_same_params(self.choices._asdict(), other.choices._asdict())
         return replace(self, sample=self.sample + other.sample, known=None)
 
-    def frozen(self, step: Step = no_step) -> Self:
+    def frozen(self) -> Self:
         return replace(self, sample=None, known=self.solution, is_frozen=True)
 
     @cached_property

@@ -27,7 +27,7 @@ from .._compat import (
     TypedTransformerMixin,
     _fit_context,
 )
-from .._fitted import Batch, LifeCycle, Step, no_step, value_of
+from .._fitted import Batch, LifeCycle, Step, no_step
 from .._supervised import SampleValue
 from ..averages._exact import as_kind
 from ..rows import TableLike, are_labels, as_numbers, plain_targets, weighted_rows
@@ -357,17 +357,17 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     @property
     def components_(self) -> np.ndarray:
         """Mean derivatives of the output columns with respect to the columns of X."""
-        return value_of(self).solution.slopes
+        return self._value.solution.slopes
 
     @property
     def metric_(self) -> np.ndarray:
         """Mean of J'J over the training rows, for the Jacobian J of the map."""
-        return value_of(self).solution.metric
+        return self._value.solution.metric
 
     @property
     def feature_importances_(self) -> np.ndarray:
         """Diagonal of the metric for standardised columns, scaled to sum to 1."""
-        metric = value_of(self).solution
+        metric = self._value.solution
         found = np.diagonal(metric.metric) * metric.deviation**2
         total = found.sum()
         return found / total if total > 0 else np.full(found.size, 1 / found.size)
@@ -375,21 +375,21 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     @property
     def method_(self) -> str:
         """The method that was chosen."""
-        return value_of(self).solution.method
+        return self._value.solution.method
 
     @property
     def columns_(self) -> str:
         """``"hats"`` if the metric uses hat functions, otherwise ``"linear"``."""
-        return "hats" if value_of(self).solution.features.has_hats else "linear"
+        return "hats" if self._value.solution.features.has_hats else "linear"
 
     @property
     def scores_(self) -> dict[str, float]:
         """The score of each candidate on rows that were not used to learn it."""
-        return dict(value_of(self).solution.scores)
+        return dict(self._value.solution.scores)
 
     @property
     def _n_features_out(self) -> int:
-        return len(value_of(self).solution.components)
+        return len(self._value.solution.components)
 
     # ------------------------------------------------------------- transforming
     def transform(self, X: TableLike) -> Array:
@@ -412,7 +412,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         TypeError
             If ``array_api_dispatch=True`` and X is on a device other than the CPU.
         """
-        value = value_of(self)
+        value = self._value
         refuse_lazy(self, "sklearn_crt.dask.map_rows(metric.transform, X)", X)
         check_fit_namespace(self, X, "transform")
         rows = validate_rows(self, X, reset=False)

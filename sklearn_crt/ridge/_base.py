@@ -15,7 +15,7 @@ from sklearn.utils import column_or_1d, get_tags
 
 from .._array import check_fit_namespace, refuse_device, refuse_lazy
 from .._compat import Interval, RandomState, StrOptions, _fit_context, warn
-from .._fitted import Batch, value_of
+from .._fitted import Batch
 from .._kernel_parameter import (
     KERNEL_CONSTRAINTS,
     SIGMA_CONSTRAINTS,
@@ -257,7 +257,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
 
         Return its results, the validated rows and the value.
         """
-        value = value_of(self)
+        value = self._value
         check_fit_namespace(self, X, method)
         refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
         rows = self._validated(X, reset=False)
@@ -290,7 +290,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
             rows per feature, and with half of the features if there are at least 1024.
         """
         columns: dict[str, list] = {}
-        for row in value_of(self).table:
+        for row in self._value.table:
             sigma = row["sigma"]
             single = sigma is not None and np.ndim(sigma) == 0
             values = {

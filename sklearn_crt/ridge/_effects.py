@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._compat import available_if
-from .._fitted import value_of
 from ..rows import TableLike
 
 
@@ -33,6 +32,7 @@ def _has_effects(estimator: Any) -> bool:
 class EffectsMixin:
     """Mixin with the method ``effects``, which requires an ANOVA kernel."""
 
+    _value: Any
     kernel_: Any
     n_features_in_: int
     _validated: Any
@@ -68,7 +68,7 @@ class EffectsMixin:
             which the class probabilities are computed.
         """
         rows = self._validated(X, reset=False)
-        value = value_of(self)
+        value = self._value
         solution, settings = value.solution, value.settings
         anova = self.kernel_._map_of_matrix
         values, shift = anova.effects(rows, solution.coef)
@@ -97,7 +97,7 @@ class EffectsMixin:
 
         For classifiers, the deviation is None.
         """
-        solution = value_of(self).solution
+        solution = self._value.solution
         anova = self.kernel_._map_of_matrix
         V = np.zeros((grid[0].size, self.n_features_in_))
         for j, values in zip(columns, grid, strict=True):

@@ -28,7 +28,6 @@ from .._fitted import (
     Step,
     computed_once,
     no_step,
-    value_of,
 )
 from .._state import check_same_params
 from .._workers import effective_n_threads, in_threads
@@ -102,7 +101,7 @@ class CentersValue(FittedValue):
         statistics = self.statistics + other.statistics
         return replace(self, statistics=statistics, solved=None)
 
-    def frozen(self, step: Step = no_step) -> CentersValue:
+    def frozen(self) -> CentersValue:
         """Return a copy that keeps no sample of rows and accepts no more rows."""
         moments, solved = self.statistics.without_rows(), self.solution
         return replace(self, statistics=moments, solved=solved, is_frozen=True)
@@ -413,26 +412,26 @@ class CentersRBFSampler(
     @property
     def centers_(self) -> Rows:
         """The centres, in the units of the columns of X."""
-        return value_of(self).solution.points.points
+        return self._value.solution.points.points
 
     @property
     def sigma_(self) -> float | np.ndarray:
         """Inverse length scale by which the inputs are multiplied."""
-        return value_of(self).solution.sigma
+        return self._value.solution.sigma
 
     @property
     def penalty_(self) -> np.ndarray:
         """Matrix P that defines the ridge penalty ``b @ P @ b`` of coefficients b."""
-        value = value_of(self)
+        value = self._value
         centers, sigma, root = value.solution
-        centers = centers.points
+        points = centers.points
         if root is not None:
-            return np.eye(centers.shape[0], dtype=centers.dtype)
-        return _kernel_rows(centers, centers, sigma, value.origin)(slice(None))
+            return np.eye(points.shape[0], dtype=points.dtype)
+        return _kernel_rows(points, points, sigma, value.origin)(slice(None))
 
     @property
     def _n_features_out(self) -> int:
-        return value_of(self).solution.points.shape[0]
+        return self._value.solution.points.shape[0]
 
     def transform(self, X: TableLike) -> Array:
         """Compute the features of rows from their kernel values at the centres.
@@ -455,7 +454,7 @@ class CentersRBFSampler(
         TypeError
             If X is stored on an accelerator with ``array_api_dispatch=True``.
         """
-        value = value_of(self)
+        value = self._value
         check_fit_namespace(self, X, "transform")
         given, X = X, self._validate(X, reset=False)
         centers, sigma, root = value.solution

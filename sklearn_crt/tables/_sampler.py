@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from .._array import Array, check_fit_namespace, refuse_lazy, to_namespace_of
 from .._compat import (
@@ -20,7 +21,7 @@ from .._compat import (
     TypedTransformerMixin,
     _fit_context,
 )
-from .._fitted import Batch, LifeCycle, Step, no_step, value_of
+from .._fitted import Batch, LifeCycle, Step, no_step
 from .._supervised import SampleValue
 from .._workers import effective_n_threads, in_threads
 from ..rows import TableLike, are_labels, as_numbers, weighted_rows
@@ -399,7 +400,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
 
     def _matrix(self, X: Any, method: str) -> np.ndarray:
         """Convert a user's table to a matrix."""
-        value_of(self)
+        check_is_fitted(self)
         refuse_lazy(self, f"sklearn_crt.dask.map_rows(sampler.{method}, X)", X)
         check_fit_namespace(self, X, method)
         return self._reader.read(validated_table(self, X, reset=False))
