@@ -197,7 +197,7 @@ class NumbersMixin:
 
 @dataclass(frozen=True, eq=False)
 class SampleValue(FittedValue):
-    """A random sample of the rows, and a result that is learned from this sample.
+    """A sample of the rows, and a result that is learned from this sample.
 
     The sample depends only on the content of the rows. Hence the result depends neither
     on their order, nor on whether they are passed at once, in batches, or in merged
