@@ -12,18 +12,8 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._compat import (
-    Interval,
-    RandomState,
-    StrOptions,
-    _fit_context,
-)
-from .._fitted import (
-    Batch,
-    LifeCycle,
-    check_same_params,
-    value_of,
-)
+from .._compat import Interval, RandomState, StrOptions, _fit_context
+from .._fitted import Batch, LifeCycle, check_same_params, value_of
 from .._quantiles import check_levels, levels_of_interval
 from ..ridge._effects import Effects
 from ..rows import (
@@ -33,11 +23,7 @@ from ..rows import (
     read_weights,
     weighted_rows,
 )
-from ..rows.raw_table import (
-    TableReader,
-    read_table_and_targets,
-    validated_table,
-)
+from ..rows.raw_table import TableReader, read_table_and_targets, validated_table
 from ._blend import BlendChoices, BlendValue
 
 
@@ -186,7 +172,7 @@ class BaseKernelModel(LifeCycle):
     @property
     def feature_importances_(self) -> np.ndarray:
         """Importance of each column of X in the ANOVA model; the sum is 1."""
-        return self._value.solution.ridge.kernel_.feature_importances_
+        return self._value.solution.anova.model.kernel_.feature_importances_
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags, which allow raw tables."""
@@ -312,7 +298,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         blend = self._value.solution
         errors = blend.errors
         if errors is None:
-            return blend.ridge.predict_quantiles(V, quantiles)
+            return blend.anova.model.predict_quantiles(V, quantiles)
         values = mean + errors.quantiles(np.ones_like(mean), levels)[:, 0]
         return values[:, 0] if np.ndim(quantiles) == 0 else values
 
@@ -332,7 +318,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
             contribution of the other two models.
         """
         (V, mean), blend = self._predictions(X), self._value.solution
-        weight, found = blend.weights["ANOVA"], blend.ridge.effects(V)
+        weight, found = blend.weights["ANOVA"], blend.anova.model.effects(V)
         known = getattr(self, "feature_names_in_", None)
         labels = [f"x{j}" for j in range(V.shape[1])] if known is None else known
         keep = [e for e, columns in enumerate(found.columns) if columns]
@@ -348,7 +334,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     ) -> tuple[np.ndarray, None]:
         """Return an effect at given values of its columns, without a deviation."""
         blend = self._value.solution
-        mean, _ = blend.ridge._effect_at(place, columns, grid, output)
+        mean, _ = blend.anova.model._effect_at(place, columns, grid, output)
         return blend.weights["ANOVA"] * mean, None
 
 
