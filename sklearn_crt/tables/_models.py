@@ -115,9 +115,8 @@ class BaseKernelModel(LifeCycle):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         kinds, classes = self._reader.kinds, getattr(self, "classes_", None)
         n_classes = None if classes is None else len(classes)
-        return BlendValue(
-            BlendChoices(self.n_folds, self.n_jobs, seed, kinds, n_classes)
-        )
+        folds = self.n_folds, self.n_jobs
+        return BlendValue(BlendChoices(*folds, seed, kinds, n_classes))
 
     def _check_same_model(self, other: Any) -> None:
         pair = self._value, other._value
@@ -432,5 +431,4 @@ class KernelClassifier(ClassifierMixin, BaseKernelModel):
         y : ndarray of shape (n_samples,)
             Predicted labels.
         """
-        found = self.predict_proba(X)
-        return self.classes_[np.argmax(found, axis=1)]
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
