@@ -5,6 +5,7 @@
 * defaults: those of the kernel averages against k neighbours
 * metric: learned metrics and local linear averages beside boosting and others
 * tables: mixed tables, with categories and missing values, beside boosting
+* effects: an ANOVA kernel beside an explainable boosting machine
 * evidence: local linear regression in each candidate of a metric, beside boosting
 * ridge: ridge regression from sums beside searches
 * ridge_tables, ridge_time: ridge on features beside other models; its time by rows
@@ -103,7 +104,7 @@ class Choice:
         text = inspect.getdoc(self.tables)
         parser = subparsers.add_parser(
             self.name,
-            help=text.splitlines()[0],
+            help=text.splitlines()[0].replace("%", "%%"),  # it is a format
             description=text,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
@@ -156,6 +157,7 @@ CHOICES = (
         "mixed.inc",
         {"seeds": 1, "rows": 400, "sets": ("titanic", "imports", "airfoil")},
     ),
+    Choice(mixed.effects, "effects.inc", {"rows": 300, "sets": ("churn", "adult")}),
     Choice(
         metric.evidence,
         "evidence.inc",

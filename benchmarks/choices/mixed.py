@@ -1,9 +1,11 @@
 """Tables with categories and missing values: kernels beside boosting."""
 
+import importlib.util
 import os
 import sys
 import time
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,11 +30,6 @@ from sklearn_crt import (
 from ..tables import Table
 from .ridge_models import Results
 from .splits import MOST_TEST, some_rows_of, split_of
-
-try:
-    from catboost import CatBoostClassifier, CatBoostRegressor
-except ImportError:
-    CatBoostClassifier = None
 
 ADULT = "age workclass fnlwgt education education_num marital occupation relationship"
 ADULT += " race sex gain loss hours country income"
@@ -65,8 +62,17 @@ NUMBERS = {
 }
 PLAIN = "airfoil", "autos", "concrete", "elevators", "energy", "housing"
 PLAIN += "parkinsons", "pendulum", "protein", "pumadyn32nm", "stock", "wine"
-NAMES = "boosting", "CatBoost", "ANOVA", "blend"
-OWN = {"ANOVA", "blend"}
+PACKAGES = {  # of the models that are left out where they are not installed
+    "CatBoost": "catboost",
+    "LightGBM": "lightgbm",
+    "skrub": "skrub",
+    "EBM": "interpret",
+}
+NAMES = "boosting", *PACKAGES, "ANOVA", "blend"
+EXPLAINED = "EBM", "ANOVA, pairs", "blend"
+OWN = {"ANOVA", "ANOVA, pairs", "blend"}
+SHORT = "adult", "churn", "credit", "hpc", "computers", "slid", "concrete", "housing"
+SHOWN = "adult", "computers"  # their largest effects
 
 
 class _Candidate(NamedTuple):
@@ -84,17 +90,36 @@ def tables(
     Eighteen mixed tables, raw (70 % of at most 3000 rows for training), and twelve
     tables of numbers with fixed splits (at most 3000 rows for training). The score is
     accuracy for labels and R2 for numbers, in percent. Skewed positive targets are
-    replaced by their logarithms. All models are as constructed; boosting and CatBoost
-    are told which columns are categories. Seconds are those of the processor, for
-    fitting and predicting with one thread.
+    replaced by their logarithms. All models are as constructed; boosting, CatBoost and
+    LightGBM are told which columns are categories. skrub is its tabular_pipeline, which
+    ends in boosting, and EBM the explainable boosting machine of interpret. Models that
+    are not installed are left out (``pip install -e .[models]`` installs them). Seconds
+    are those of the processor, for fitting and predicting with one thread.
 
     With --cache results are also written to a file, from which those of the other
     models are read the next time.
     """
-    results, found = Results(cache), {}
-    names = [name for name in NAMES if name in methods]
-    if CatBoostClassifier is None:
-        names = [name for name in names if name != "CatBoost"]
+    return _report(*_found(rows, seeds, sets, methods, Results(cache)))
+
+
+def effects(rows=3000, sets=SHORT, cache=""):
+    """The explainable boosting machine of interpret beside an ANOVA kernel of order 2.
+
+    Both predict by a sum of effects of columns and pairs of columns. One split of eight
+    of the tables of ``tables``, then the largest effects on two of them: the standard
+    deviation over the test rows, in percent of the sum of those of all effects.
+    """
+    results = Results(cache)
+    reports = _report(*_found(rows, 1, sets, EXPLAINED, results))
+    return reports + [
+        _largest(table, rows, results) for table in SHOWN if table in sets
+    ]
+
+
+def _found(rows, seeds, sets, methods, results):
+    """Return the means of all measures by table and model, and the models."""
+    found = {}
+    names = [n for n in methods if importlib.util.find_spec(PACKAGES.get(n, "numpy"))]
     for table in tqdm(sets, file=sys.stderr):
         for seed in range(seeds):
             try:
@@ -104,15 +129,40 @@ def tables(
                 break
             for name in names:
                 key, candidate = (table, seed, name), _Candidate(name, name in OWN)
-                value = results.get(
-                    key, candidate, lambda n=name, t=table, p=parts: _measured(n, t, *p)
-                )
+                run = partial(_measured, name, table, *parts)
+                value = results.get(key, candidate, run)
                 found.setdefault(table, {}).setdefault(name, []).append(value)
     means = {
         table: {name: np.mean(values, axis=0) for name, values in row.items()}
         for table, row in found.items()
     }
-    return _report(means, names)
+    return means, names
+
+
+def _largest(table, rows, results, most=3):
+    """Return a table of the largest effects of both models."""
+    X, X_test, y, _ = _parts(table, rows, 0)
+
+    def shares(method):
+        model = _model(method, table in LABELS, []).fit(X, y)
+        if method == "EBM":
+            values, names = model.eval_terms(X_test), model.term_names_
+        else:
+            values, names, *_ = model.effects(X_test)
+        sizes = np.std(values, axis=0)
+        order = np.argsort(-sizes)[:most]
+        return [[names[e], 100 * sizes[e] / sizes.sum()] for e in order]
+
+    columns = [
+        n for n in EXPLAINED[:2] if n in OWN or importlib.util.find_spec("interpret")
+    ]
+    found = [
+        results.get((table, n, "effects"), _Candidate(n, n in OWN), partial(shares, n))
+        for n in columns
+    ]
+    cells = [[f"{name} ({share:.0f})" for name, share in each] for each in found]
+    ranks = [[str(rank + 1), *row] for rank, row in enumerate(zip(*cells, strict=True))]
+    return Table(f"largest effects, {table} (percent)", ["rank", *columns], ranks)
 
 
 def load_mixed(name):
@@ -160,32 +210,49 @@ def _parts(name, rows, seed):
     return train_test_split(X.iloc[keep], y[keep], test_size=0.3, random_state=seed)
 
 
+def _model(method, labels, texts):
+    """Return a model as constructed, but for its seed, one thread, and categories."""
+    kind = "Classifier" if labels else "Regressor"
+    boosting = (
+        HistGradientBoostingClassifier if labels else HistGradientBoostingRegressor
+    )
+    if method == "boosting":
+        return boosting(categorical_features="from_dtype", random_state=0)
+    if method == "blend":
+        return (KernelClassifier if labels else KernelRegressor)(random_state=0)
+    if method in OWN:
+        ridge = RandomFeatureRidgeClassifier if labels else RandomFeatureRidge
+        order = 2 if method == "ANOVA, pairs" else "auto"
+        return ridge(AnovaSampler(order=order, random_state=0))
+    package = importlib.import_module(PACKAGES[method])
+    if method == "skrub":
+        return package.tabular_pipeline(boosting(random_state=0))
+    if method == "LightGBM":
+        model = getattr(package, f"LGBM{kind}")
+        return model(random_state=0, n_jobs=1, verbose=-1)
+    if method == "EBM":
+        glassbox = importlib.import_module("interpret.glassbox")
+        model = getattr(glassbox, f"ExplainableBoosting{kind}")
+        return model(random_state=0, n_jobs=1)
+    options = {"allow_writing_files": False, "thread_count": 1, "verbose": False}
+    model = getattr(package, f"CatBoost{kind}")
+    return model(cat_features=texts, random_seed=0, **options)
+
+
 def _measured(method, table, X, X_test, y, y_test):
     """Return the score, the log loss or the mean squared error, and seconds."""
     labels = table in LABELS
     texts = [column for column in X.columns if X[column].dtype.kind not in "iuf"]
-    if method == "boosting":
-        kind = (
-            HistGradientBoostingClassifier if labels else HistGradientBoostingRegressor
-        )
+    if method in {"boosting", "LightGBM"}:
         known = {
             column: pd.CategoricalDtype(X[column].dropna().unique()) for column in texts
         }
         X, X_test = X.astype(known), X_test.astype(known)
-        model = kind(categorical_features="from_dtype", random_state=0)
     elif method == "CatBoost":
-        kind = CatBoostClassifier if labels else CatBoostRegressor
         X, X_test = (
             Z.assign(**{c: Z[c].fillna("missing") for c in texts}) for Z in (X, X_test)
         )
-        options = {"allow_writing_files": False, "thread_count": 1, "verbose": False}
-        model = kind(cat_features=texts, random_seed=0, **options)
-    elif method == "blend":
-        model = (KernelClassifier if labels else KernelRegressor)(random_state=0)
-    elif labels:
-        model = RandomFeatureRidgeClassifier(AnovaSampler(random_state=0))
-    else:
-        model = RandomFeatureRidge(AnovaSampler(random_state=0))
+    model = _model(method, labels, texts)
     start = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -128,9 +128,11 @@ class TableReader:
     def read(self, X: Any) -> np.ndarray:
         """Convert a validated table to a matrix."""
         plain = not is_data_frame(X) and X.dtype.kind in "biuf"
-        if plain and CATEGORY not in self.kinds:
-            keep = X.dtype == np.float32
-            return np.array(X, np.float32 if keep else np.float64, order="C")
+        if plain:
+            keep = X.dtype == np.float32 and CATEGORY not in self.kinds
+            matrix = np.array(X, np.float32 if keep else np.float64, order="C")
+            matrix[:, np.array(self.kinds) == EMPTY] = np.nan
+            return matrix
         matrix = np.empty(X.shape)
         for j, column in enumerate(each_column(X)):
             matrix[:, j] = self.read_column(column, j)
@@ -152,9 +154,11 @@ class TableReader:
 
 
 def each_column(X: Any) -> Iterator[Any]:
-    """Yield the columns of a table, as arrays or pandas Series."""
-    if hasattr(X, "iloc"):  # names may occur twice, positions cannot
-        yield from (X.iloc[:, j] for j in range(X.shape[1]))
+    """Yield the columns of a table, as arrays or as Series of an extension type."""
+    if hasattr(X, "iloc"):  # names may occur twice, so columns are not chosen by name
+        for _, column in X.items():
+            plain = isinstance(column.dtype, np.dtype)
+            yield column.to_numpy() if plain else column
     elif hasattr(X, "get_columns"):  # polars
         yield from (column.to_numpy() for column in X.get_columns())
     elif is_data_frame(X):

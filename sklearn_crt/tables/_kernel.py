@@ -53,7 +53,7 @@ class ColumnKernels:
         columns = list(self.terms[q])
         values: np.ndarray
         places: Any = slice(None)
-        if len(columns) == 1:
+        if len(columns) == 1 and len(Z) > 1:
             values, places = np.unique(Z[:, columns[0]], return_inverse=True)
             if 2 * len(values) > len(Z):
                 values, places = Z[:, columns[0]], slice(None)
