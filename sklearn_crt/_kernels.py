@@ -184,25 +184,6 @@ def log_magnitudes(x: Array, log_scale: float, of_zero: float) -> Array:
     return xp.where(zero, xp.full_like(x, of_zero), logs)
 
 
-# ---------------------------------------------------------------------------- signs
-def flip_odd(values: Array, counts: Array) -> Array:
-    """Change the sign of values whose count is odd; both arrays are overwritten."""
-    if not isinstance(values, np.ndarray):
-        xp = namespace_of(values)
-        return values * (1 - 2 * (counts - 2 * xp.floor(0.5 * counts)))
-    word, shift = np.dtype(f"u{values.itemsize}"), 8 * values.itemsize - 1
-    if counts.dtype.kind == "f":
-        # once this number is added, the last bit of the fraction is the parity of the
-        # count
-        counts += 2.0 ** (np.finfo(counts.dtype).nmant)
-        masks = np.left_shift(counts.view(word), shift, out=counts.view(word))
-    else:
-        masks = np.left_shift(counts, shift, dtype=word)
-    bits = values.view(word)
-    np.bitwise_xor(bits, masks, out=bits)
-    return values
-
-
 # ----------------------------------------------------------------- sums in log space
 _LEAST_LOG = {4: -1e37, 8: -1e300}  # finite substitute for log(0), by item size
 # approximately the log of the smallest normal number in float32

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.interpolate import BSpline
-from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import has_fit_parameter
 
 from .._fitted import Step, no_step
 from .._quantiles import Errors, LeftOut
@@ -26,13 +21,12 @@ from ..averages import (
 from ..metric import LearnedMetric
 from ..ridge import RandomFeatureRidge, RandomFeatureRidgeClassifier
 from ..rows.raw_table import CATEGORY
-from ._columns import Encoding
+from ._columns import AdditiveModel, Encoding
 from ._sampler import AnovaSampler
 
 FLOOR = 0.002  # smallest class probability that a part predicts
 # predictions may exceed the range of the targets by this proportion of the range
 _BEYOND = 0.2
-_DEGREE = 3  # of the splines
 _MOST_AXES = 20  # limit on the number of columns in the learned metric
 # With more than _MANY rows, features of the ANOVA kernel are not stored. Weights are
 # computed from cross-validated predictions for at most _MOST_TESTED rows.
@@ -61,21 +55,11 @@ class TargetRange(NamedTuple):
         found = np.maximum(found, FLOOR)
         return found / found.sum(axis=1, keepdims=True)
 
-    def of_classes(self, found: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        """Return bounded probabilities of all classes, given those of some classes."""
-        every = np.zeros((len(found), self.n_classes or 0))
-        every[:, classes] = found
-        return self.bounded(every)
-
     def losses(self, found: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the squared error or the log loss of each row."""
         if self.n_classes is None:
             return (found[:, 0] - y) ** 2
         return -np.log(found[np.arange(len(y)), y])
-
-    def vary(self, y: np.ndarray, folds: Sequence[Any]) -> bool:
-        """Return whether the targets vary among the training rows of each fold."""
-        return all(np.ptp(y[train]) > 0 for train, _ in folds)
 
     def columns(self, found: np.ndarray) -> np.ndarray:
         """Convert predictions to columns for another model: numbers or logits."""
@@ -83,12 +67,6 @@ class TargetRange(NamedTuple):
             return found
         logits = np.log(found) - np.log(found).mean(axis=1, keepdims=True)
         return logits[:, 1:] if self.n_classes == 2 else logits
-
-
-def range_of(y: np.ndarray) -> TargetRange:
-    """Return the limits within which predictions of numerical targets must lie."""
-    beyond = _BEYOND * float(np.ptp(y))
-    return TargetRange(None, float(y.min()) - beyond, float(y.max()) + beyond)
 
 
 class TableRows(NamedTuple):
@@ -103,129 +81,43 @@ class TableRows(NamedTuple):
         return TableRows(self.V[chosen], self.y[chosen], self.weights[chosen])
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A model whose predictions are bounded."""
+class Part(NamedTuple):
+    """A model whose predictions are bounded, possibly behind a learned metric."""
 
     targets: TargetRange
-    model: Any  # a pipeline
-
-    @classmethod
-    def of(cls, targets: TargetRange, *steps: Any) -> Part:
-        """Return a part whose model is a pipeline of the given steps."""
-        # imported here, because it is rarely needed
-        from sklearn.pipeline import make_pipeline
-
-        return cls(targets, make_pipeline(*steps))
+    model: Any
+    metric: Any = None
 
     def fitted(self, rows: TableRows) -> Part:
-        """Return a copy whose model is fitted to the rows."""
-        weights = {
-            f"{name}__sample_weight": rows.weights
-            for name, step in self.model.steps
-            if has_fit_parameter(step, "sample_weight")
-        }
-        model = clone(self.model).fit(rows.V, rows.y, **weights)
-        return Part(self.targets, model)
+        """Return a copy whose models are fitted to the rows."""
+        V, given = rows.V, (rows.y, rows.weights)
+        metric = None if self.metric is None else clone(self.metric).fit(V, *given)
+        V = V if metric is None else metric.transform(V)
+        return Part(self.targets, clone(self.model).fit(V, *given), metric)
 
     def predict(self, V: np.ndarray) -> np.ndarray:
         """Return bounded predictions, (n, k)."""
         targets = self.targets
+        V = V if self.metric is None else self.metric.transform(V)
         if targets.n_classes is None:
             return targets.bounded(self.model.predict(V).astype(np.float64))
-        return targets.of_classes(self.model.predict_proba(V), self.model.classes_)
-
-
-class AdditiveModel(NamedTuple):
-    """A sum of a spline per score, and of a coefficient per indicator of a category.
-
-    Its rows are those of ``Encoding.one_hot``. Beyond the limits of the training rows,
-    the splines continue as lines.
-    """
-
-    targets: TargetRange
-    splines: list[BSpline]  # with k outputs
-    limits: np.ndarray  # (2, n_scores)
-    jumps: np.ndarray  # (2, n_scores, k), from each limit to the line beyond it
-    slopes: np.ndarray  # (2, n_scores, k), of the lines
-    coef: np.ndarray  # (n_indicators, k)
-    intercept: np.ndarray  # (k,)
-    classes: np.ndarray | None
-
-    @classmethod
-    def of(cls, targets: TargetRange, n_scores: int, rows: TableRows) -> AdditiveModel:
-        """Return a penalised linear model of spline bases and indicators."""
-        # imported here, because they are rarely needed
-        from sklearn.compose import make_column_transformer
-        from sklearn.linear_model import LogisticRegression, RidgeCV
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import SplineTransformer, StandardScaler
-
-        options: Any = {"knots": "quantile", "include_bias": False}
-        bases = SplineTransformer(8, degree=_DEGREE, extrapolation="linear", **options)
-        scaled = make_pipeline(bases, StandardScaler()), np.arange(n_scores)
-        columns = make_column_transformer(scaled, remainder="passthrough")
-        linear: Any = LogisticRegression(C=0.1, max_iter=200)
-        if targets.n_classes is None:
-            linear = RidgeCV(np.logspace(-2, 4, 13))
-        linear.fit(columns.fit_transform(rows.V), rows.y, sample_weight=rows.weights)
-        coef, intercept = np.atleast_2d(linear.coef_).T, np.ravel(linear.intercept_)
-        splines, ends = [], np.empty((3, n_scores, 2, coef.shape[1]))
-        if n_scores:  # each spline includes the scales and coefficients of its bases
-            fitted, scaler = columns.named_transformers_["pipeline"]
-            own, coef = np.split(coef, [len(scaler.scale_)])
-            own = own / scaler.scale_[:, None]
-            intercept = intercept - scaler.mean_ @ own
-            pairs = zip(fitted.bsplines_, np.split(own, n_scores), strict=True)
-            for j, (basis, w) in enumerate(pairs):
-                # the bases sum to 1, so the last one has no coefficient
-                w = np.append(w, np.zeros((1, w.shape[1])), axis=0)
-                splines.append(BSpline.construct_fast(basis.t, basis.c @ w, _DEGREE))
-                limits = basis.t[[_DEGREE, ~_DEGREE]]
-                # only the outer bases continue, but if values are repeated, others
-                # may differ from 0 at the limits
-                outer = np.zeros((2, len(w)), bool)
-                outer[0, :_DEGREE] = outer[1, -_DEGREE:] = True
-                ends[0, j] = limits[:, None]
-                ends[1, j] = np.where(outer, 0, -basis(limits)) @ w
-                ends[2, j] = np.where(outer, basis(limits, 1), 0) @ w
-        limits, jumps, slopes = ends.transpose(0, 2, 1, 3)
-        classes = getattr(linear, "classes_", None)
-        return cls(
-            targets, splines, limits[..., 0], jumps, slopes, coef, intercept, classes
-        )
-
-    def predict(self, Z: np.ndarray) -> np.ndarray:
-        """Return bounded predictions, (n, k)."""
-        scores, indicators = np.split(Z, [len(self.splines)], axis=1)
-        total = indicators @ self.coef + self.intercept
-        inside = np.clip(scores, *self.limits)
-        for spline, x in zip(self.splines, inside.T, strict=True):
-            total += spline(x)
-        beyond = scores - inside
-        for side, sign in enumerate((-1, 1)):
-            outside = sign * beyond > 0
-            total += outside @ self.jumps[side]
-            total += np.where(outside, beyond, 0) @ self.slopes[side]
-        if self.classes is None:
-            return self.targets.bounded(total)
-        if len(self.classes) == 2:
-            total = np.column_stack([np.zeros(len(total)), total])
-        return self.targets.of_classes(softmax(total, axis=1), self.classes)
+        found = np.zeros((len(V), targets.n_classes))
+        found[:, self.model.classes_] = self.model.predict_proba(V)
+        return targets.bounded(found)
 
 
 def ridge_part(targets: TargetRange, kernel: Any) -> Part:
     """Return ridge regression or classification with a kernel."""
     numbers = targets.n_classes is None
     kind: Any = RandomFeatureRidge if numbers else RandomFeatureRidgeClassifier
-    return Part.of(targets, kind(kernel))
+    return Part(targets, kind(kernel))
 
 
 def local_part(targets: TargetRange, metric: Any, **options: Any) -> Part:
     """Return local linear regression or classification in a metric."""
     numbers = targets.n_classes is None
     kind: Any = LocalLinearRegressor if numbers else LocalLinearClassifier
-    return Part.of(targets, metric, kind(**options))
+    return Part(targets, kind(**options), metric)
 
 
 def with_choices(local: Part, *, metric: bool) -> Part:
@@ -233,7 +125,7 @@ def with_choices(local: Part, *, metric: bool) -> Part:
 
     If ``metric`` is True, it also reuses the metric; otherwise it learns a new one.
     """
-    learned, model = local.model
+    learned, model = local.metric, local.model
     options = {"sigma": model.sigma_, "alpha": model.alpha_}
     kept = FrozenEstimator(learned)
     if not metric:
@@ -246,27 +138,20 @@ def blend_weights(
 ) -> np.ndarray:
     """Return weights that sum to 1 and minimise the loss of the weighted average."""
     share, k = rows.weights / rows.weights.sum(), len(found)
-    weights = np.full(k, 1 / k)
     if targets.n_classes is not None:
         own = np.stack([p[np.arange(len(rows.y)), rows.y] for p in found], axis=1)
+        weights = np.full(k, 1 / k)
         for _ in range(300):  # expectation maximisation for mixture weights
             weights = weights * (share @ (own / (own @ weights)[:, None]))
         return weights / weights.sum()
-    from scipy.optimize import minimize
+    from scipy.optimize import nnls
 
+    # Without the constraint, the sum would be smaller in the last row of this problem,
+    # but the weights would have the same proportions.
     errors = np.stack([p[:, 0] for p in found], axis=1) - rows.y[:, None]
-    products = errors.T @ (errors * share[:, None])
-    products /= max(np.trace(products) / k, 1e-300)
-    weights = minimize(
-        lambda w: w @ products @ w,
-        weights,
-        jac=lambda w: 2 * products @ w,
-        bounds=[(0, 1)] * k,
-        method="SLSQP",
-        constraints={"type": "eq", "fun": lambda w: w.sum() - 1},
-        options={"ftol": 1e-12, "maxiter": 200},
-    ).x
-    weights = np.maximum(weights, 0)
+    errors *= np.sqrt(share)[:, None]
+    errors /= max(np.linalg.norm(errors), 1e-150)
+    weights, _ = nnls(np.vstack([errors, np.ones(k)]), np.append(0 * share, 1))
     return weights / weights.sum()
 
 
@@ -292,14 +177,14 @@ class Blend(NamedTuple):
 
     targets: TargetRange
     encoding: Encoding
-    additives: list[AdditiveModel]  # one per fold
     anova: Part
-    local: Part | None
-    similar: NadarayaWatsonRegressor
-    weights: dict[str, float]
+    additives: Sequence[Part] = ()  # one per fold
+    local: Part | None = None
+    weights: dict[str, float] = {"ANOVA": 1.0}
     losses: dict[str, float] = {}
     power: float = 1.0
     errors: Errors | None = None  # of cross-validated predictions; None for labels
+    similar: NadarayaWatsonRegressor | None = None
 
     def predict(self, V: np.ndarray) -> np.ndarray:
         """Return predictions, (n, k)."""
@@ -318,7 +203,7 @@ class Blend(NamedTuple):
     @property
     def ridge(self) -> Any:
         """The fitted ridge estimator with the ANOVA kernel."""
-        return self.anova.model[-1]
+        return self.anova.model
 
 
 def with_additive(
@@ -353,117 +238,169 @@ class BlendValue(SampleValue):
 
     def _learn(self, step: Step = no_step) -> Blend:
         """Return the fitted parts and their weights."""
-        sample, (n_folds, n_jobs, seed, kinds, n_classes) = self.sample, self.choices
+        sample, choices = self.sample, self.choices
         assert sample is not None  # only called once there are rows
         rows = TableRows(sample.X, sample.y, sample.weights)
-        targets = range_of(rows.y) if n_classes is None else TargetRange(n_classes)
-        categories = [j for j, kind in enumerate(kinds) if kind == CATEGORY]
-        sampler = AnovaSampler(categories=categories, random_state=seed)
+        targets = TargetRange(choices.n_classes)
+        if targets.n_classes is None:
+            beyond = _BEYOND * float(np.ptp(rows.y))
+            low, high = float(rows.y.min()) - beyond, float(rows.y.max()) + beyond
+            targets = targets._replace(low=low, high=high)
+        categories = [j for j, kind in enumerate(choices.kinds) if kind == CATEGORY]
+        sampler = AnovaSampler(categories=categories, random_state=choices.seed)
         anova = ridge_part(targets, sampler).fitted(rows)
         step()
         unit = min(1.0, float(rows.weights.mean()))
-        encoding = Encoding.of(rows.V, rows.weights / unit, kinds, ())
+        encoding = Encoding.of(rows.V, rows.weights / unit, choices.kinds, ())
+        blend, folds = Blend(targets, encoding, anova), Folds.of(rows, targets, choices)
+        enough = len(rows.y) >= _LEAST_ROWS
+        if enough and all(np.ptp(rows.y[train]) > 0 for train, _ in folds.pairs):
+            blend = _with_all_parts(blend, rows, folds, step)
+        shares = blend.ridge.kernel_.feature_importances_
         plain = rows._replace(V=encoding.one_hot(rows.V))
-        kernel = anova.model[-1].kernel_
-        sources, shares = encoding.one_hot_sources, kernel.feature_importances_
-        similar = similar_rows(plain, sources, shares)
-        folds = _folds(rows, targets, n_folds)
-        if len(rows.y) < _LEAST_ROWS or not targets.vary(rows.y, folds):
-            weights = {"ANOVA": 1.0}
-            return Blend(targets, encoding, [], anova, None, similar, weights)
-        parallel = Parallel(n_jobs=n_jobs)
-        few, ridge, features = len(rows.y) < _FEW, anova, rows
-        if len(rows.y) > _MANY:
-            ridge = ridge_part(targets, FrozenEstimator(kernel))
-        elif not few:
-            ridge = ridge_part(targets, "linear")
-            features = rows._replace(V=kernel.transform(rows.V))
-        fit = partial(AdditiveModel.of, targets, int(encoding.is_score.sum()))
-        additives, parts = _in_folds(fit, plain, folds, parallel)
-        additive = np.empty((len(rows.y), parts[0].shape[1]))
-        for (_, test), each in zip(folds, parts, strict=True):
-            additive[test] = each
-        most = max(1, _MOST_TESTED // len(folds))
-        folds = [(train, test[:most]) for train, test in folds]
-        tested = np.concatenate([test for _, test in folds])
-        _, parts = _in_folds(ridge.fitted, features, folds, parallel)
-        found = {"additive": additive[tested], "ANOVA": np.concatenate(parts)}
-        step()
-        Z = with_additive(plain.V, additive, targets)
-        near, n_axes = rows._replace(V=Z), min(_MOST_AXES, Z.shape[1])
-        candidates = "auto" if n_classes is None else "linear"
-        options = {"columns": candidates, "random_state": seed}
-        metric = LearnedMetric(n_axes, method="evidence", **options)
-        local: Any = local_part(targets, metric)
-        (first,), parts = _in_folds(local.fitted, near, folds[:1], parallel)
-        test = folds[0][1]
-        tried = [*(each[: len(test)] for each in found.values()), *parts]
-        step()
-        if blend_weights(tried, rows.some(test), targets)[-1] < _LEAST_AT_FIRST:
-            local = None
-        else:
-            local = local if few else with_choices(first, metric=True)
-            parts += _in_folds(local.fitted, near, folds[1:], parallel)[1]
-            found["local linear"] = np.concatenate(parts)
-        step()
-        known = rows.some(tested)
-        share = known.weights / known.weights.sum()
-        losses = {
-            name: float(share @ targets.losses(each, known.y))
-            for name, each in found.items()
-        }
-        values = blend_weights([*found.values()], known, targets)
-        values = np.where(values < _LEAST_WEIGHT, 0, values)
-        values /= values.sum()
-        weights = {name: float(w) for name, w in zip(found, values, strict=True)}
-        blended = np.tensordot(values, np.stack([*found.values()]), 1)
-        power, errors = 1.0, None
-        if n_classes is None:
-            y, nothing = known.y[:, None], np.zeros_like(blended)
-            errors = Errors.of(LeftOut(blended, y, nothing, known.weights), None)
-        else:
-            powers = [calibrated(blended, each, targets) for each in _POWERS]
-            by_power = [share @ targets.losses(each, known.y) for each in powers]
-            power = _POWERS[int(np.argmin(by_power))]
-        weights = {"local linear": 0.0, **weights}
-        if local is not None and weights["local linear"]:
-            last = local if few else with_choices(first, metric=False)
-            local = last.fitted(near)
-        else:
-            local = None
-        keep = additives if local or weights["additive"] else []
-        blend = keep, anova, local, similar, weights, losses, power, errors
-        return Blend(targets, encoding, *blend)
+        similar = similar_rows(plain, encoding.one_hot_sources, shares)
+        return blend._replace(similar=similar)
 
 
-def _folds(
-    rows: TableRows, targets: TargetRange, n_folds: int
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the training and test rows of each fold, given rows in random order."""
-    n_rows = len(rows.y)
-    order = np.arange(n_rows)
-    if targets.n_classes is not None:
-        order = np.argsort(rows.y, kind="stable")
-    of_fold = np.empty(n_rows, np.intp)
-    of_fold[order] = np.arange(n_rows) % n_folds
-    return [
-        (np.flatnonzero(of_fold != fold), np.flatnonzero(of_fold == fold))
-        for fold in range(min(n_folds, n_rows))
-    ]
+class Folds(NamedTuple):
+    """Training and test rows of each fold, and what fits the models of the folds."""
 
+    pairs: list[tuple[np.ndarray, np.ndarray]]
+    parallel: Parallel
+    seed: int
 
-def _in_folds(
-    fit: Callable, rows: TableRows, folds: Sequence[Any], parallel: Parallel
-) -> tuple[list[Any], list[np.ndarray]]:
-    """For each fold, fit a model to the other folds and predict this fold."""
-    pairs = parallel(delayed(_without_fold)(fit, rows, *fold) for fold in folds)
-    fitted, predictions = zip(*pairs, strict=True)
-    return list(fitted), list(predictions)
+    @classmethod
+    def of(cls, rows: TableRows, targets: TargetRange, choices: BlendChoices) -> Folds:
+        """Return folds, given rows in random order."""
+        n_rows, n_folds = len(rows.y), choices.n_folds
+        order = np.arange(n_rows)
+        if targets.n_classes is not None:
+            order = np.argsort(rows.y, kind="stable")
+        of_fold = np.empty(n_rows, np.intp)
+        of_fold[order] = np.arange(n_rows) % n_folds
+        pairs = [
+            (np.flatnonzero(of_fold != fold), np.flatnonzero(of_fold == fold))
+            for fold in range(min(n_folds, n_rows))
+        ]
+        return cls(pairs, Parallel(n_jobs=choices.n_jobs), choices.seed)
+
+    def with_fewer_tests(self) -> Folds:
+        """Return folds with limited numbers of test rows."""
+        most = max(1, _MOST_TESTED // len(self.pairs))
+        return self._replace(pairs=[(train, test[:most]) for train, test in self.pairs])
+
+    @property
+    def tested(self) -> np.ndarray:
+        """The test rows of all folds."""
+        return np.concatenate([test for _, test in self.pairs])
+
+    def predictions(
+        self, part: Part, rows: TableRows, *, keep: bool = False
+    ) -> tuple[np.ndarray, list[Any]]:
+        """Return predictions for all test rows, and the fitted parts if requested."""
+        some = self.parallel(
+            delayed(_without_fold)(part, rows, *pair, keep) for pair in self.pairs
+        )
+        found, fitted = zip(*some, strict=True)
+        return np.concatenate(found), list(fitted)
 
 
 def _without_fold(
-    fit: Callable, rows: TableRows, train: np.ndarray, test: np.ndarray
-) -> tuple[Any, np.ndarray]:
-    """Return the model fitted to training rows, and its predictions for test rows."""
-    fitted = fit(rows.some(train))
-    return fitted, fitted.predict(rows.V[test])
+    part: Part, rows: TableRows, train: np.ndarray, test: np.ndarray, keep: bool
+) -> tuple[np.ndarray, Part | None]:
+    """Return predictions for test rows, and the fitted part if it is to be kept."""
+    fitted = part.fitted(rows.some(train))
+    return fitted.predict(rows.V[test]), fitted if keep else None
+
+
+def _with_all_parts(blend: Blend, rows: TableRows, folds: Folds, step: Step) -> Blend:
+    """Return the weighted average of three parts, given the fitted ANOVA part."""
+    targets, encoding = blend.targets, blend.encoding
+    near = rows._replace(V=encoding.one_hot(rows.V))
+    n_scores = int(encoding.is_score.sum())
+    model = AdditiveModel(n_scores, labels=targets.n_classes is not None)
+    parts, additives = folds.predictions(Part(targets, model), near, keep=True)
+    additive = np.empty_like(parts)
+    additive[folds.tested] = parts
+    near = near._replace(V=with_additive(near.V, additive, targets))
+    folds = folds.with_fewer_tests()
+    found = {
+        "additive": additive[folds.tested],
+        "ANOVA": _anova_predictions(blend.anova, rows, folds),
+    }
+    step()
+    local = _local_part(found, near, folds, targets, step)
+    step()
+    blend = _weighted(blend, found, rows.some(folds.tested))
+    if local is not None and blend.weights["local linear"]:
+        blend = blend._replace(local=local.fitted(near))
+    if blend.local is not None or blend.weights["additive"]:
+        blend = blend._replace(additives=additives)
+    return blend
+
+
+def _anova_predictions(anova: Part, rows: TableRows, folds: Folds) -> np.ndarray:
+    """Return predictions for test rows; only with few rows, folds learn own kernels."""
+    kernel = anova.model.kernel_
+    if len(rows.y) > _MANY:
+        anova = ridge_part(anova.targets, FrozenEstimator(kernel))
+    elif len(rows.y) >= _FEW:
+        anova = ridge_part(anova.targets, "linear")
+        rows = rows._replace(V=kernel.transform(rows.V))
+    return folds.predictions(anova, rows)[0]
+
+
+def _local_part(
+    found: dict[str, np.ndarray],
+    near: TableRows,
+    folds: Folds,
+    targets: TargetRange,
+    step: Step,
+) -> Part | None:
+    """Return the local linear part for all rows, and add its predictions to the others.
+
+    Return None if it does not improve the other predictions of the first fold.
+    """
+    few, numbers = len(near.y) < _FEW, targets.n_classes is None
+    metric = LearnedMetric(
+        min(_MOST_AXES, near.V.shape[1]),
+        method="evidence",
+        columns="auto" if numbers else "linear",
+        random_state=folds.seed,
+    )
+    local = local_part(targets, metric)
+    first = folds._replace(pairs=folds.pairs[:1])
+    predictions, (fitted,) = first.predictions(local, near, keep=True)
+    tried = [each[: len(predictions)] for each in found.values()] + [predictions]
+    step()
+    weights = blend_weights(tried, near.some(first.tested), targets)
+    if weights[-1] < _LEAST_AT_FIRST:
+        return None
+    each = local if few else with_choices(fitted, metric=True)
+    others = folds._replace(pairs=folds.pairs[1:])
+    rest, _ = others.predictions(each, near)
+    found["local linear"] = np.concatenate([predictions, rest])
+    return local if few else with_choices(fitted, metric=False)
+
+
+def _weighted(blend: Blend, found: dict[str, np.ndarray], rows: TableRows) -> Blend:
+    """Return a blend with weights and errors of predictions for the given rows."""
+    targets, share = blend.targets, rows.weights / rows.weights.sum()
+    losses = {
+        name: float(share @ targets.losses(each, rows.y))
+        for name, each in found.items()
+    }
+    values = blend_weights([*found.values()], rows, targets)
+    values = np.where(values < _LEAST_WEIGHT, 0, values)
+    values /= values.sum()
+    weights = {name: float(w) for name, w in zip(found, values, strict=True)}
+    weights = {"local linear": 0.0, **weights}
+    blended = np.tensordot(values, np.stack([*found.values()]), 1)
+    blend = blend._replace(weights=weights, losses=losses)
+    if targets.n_classes is None:
+        y, nothing = rows.y[:, None], np.zeros_like(blended)
+        errors = Errors.of(LeftOut(blended, y, nothing, rows.weights), None)
+        return blend._replace(errors=errors)
+    powers = [calibrated(blended, each, targets) for each in _POWERS]
+    by_power = [share @ targets.losses(each, rows.y) for each in powers]
+    return blend._replace(power=_POWERS[int(np.argmin(by_power))])

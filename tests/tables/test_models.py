@@ -15,11 +15,11 @@ from sklearn.preprocessing import SplineTransformer, StandardScaler
 from sklearn_crt import KernelClassifier, KernelRegressor
 from sklearn_crt.tables import _blend
 from sklearn_crt.tables._blend import (
-    AdditiveModel,
     TableRows,
     TargetRange,
     blend_weights,
 )
+from sklearn_crt.tables._columns import AdditiveModel
 
 from .test_anova_sampler import mixed_table
 
@@ -68,13 +68,10 @@ def test_additive_model_is_a_pipeline_of_scikit_learn(rng, n_scores, n_classes):
     Z = np.c_[numbers, rng.random((300, 3)) < 0.3]
     Z, weights = Z[:, 2 - n_scores :], rng.integers(1, 3, 300)
     y = Z[:, 0] + np.sin(3 * Z[:, 1]) + Z[:, -1] + 0.2 * rng.normal(size=300)
-    linear, targets = RidgeCV(np.logspace(-2, 4, 13)), TargetRange(None, -99, 99)
+    linear = RidgeCV(np.logspace(-2, 4, 13))
     if n_classes:
         y = np.digitize(y, np.quantile(y, np.arange(1, n_classes) / n_classes))
-        linear, targets = (
-            LogisticRegression(C=0.1, max_iter=200),
-            TargetRange(n_classes),
-        )
+        linear = LogisticRegression(C=0.1, max_iter=200)
     splines = SplineTransformer(
         8, knots="quantile", include_bias=False, extrapolation="linear"
     )
@@ -83,11 +80,12 @@ def test_additive_model_is_a_pipeline_of_scikit_learn(rng, n_scores, n_classes):
     linear.fit(columns.fit_transform(Z), y, sample_weight=weights)
     new = np.vstack([Z, 1.5 * Z - 0.2])  # beyond the numbers of Z on both sides
     new[:, n_scores:] = np.vstack([Z, Z])[:, n_scores:]
-    predict = linear.predict_proba if n_classes else linear.predict
-    expected = targets.bounded(predict(columns.transform(new)))
-    model = AdditiveModel.of(targets, n_scores, TableRows(Z, y, weights))
-    np.testing.assert_allclose(model.predict(new), expected, rtol=1e-10, atol=1e-12)
-    by_row = [model.predict(row[None])[0] for row in new]
+    model = AdditiveModel(n_scores, labels=bool(n_classes)).fit(Z, y, weights)
+    method = "predict_proba" if n_classes else "predict"
+    expected = getattr(linear, method)(columns.transform(new)).reshape(len(new), -1)
+    predict = getattr(model, method)
+    np.testing.assert_allclose(predict(new), expected, rtol=1e-10, atol=1e-12)
+    by_row = [predict(row[None])[0] for row in new]
     np.testing.assert_allclose(by_row, expected, rtol=1e-10, atol=1e-12)
 
 
