@@ -331,7 +331,7 @@ def _with_all_parts(blend: Blend, rows: TableRows, folds: Folds, step: Step) -> 
     step()
     local = _local_part(found, near, folds, targets, step)
     step()
-    blend = _weighted(blend, found, rows.some(folds.tested))
+    blend = _with_weights(blend, found, rows.some(folds.tested))
     if local is not None and blend.weights["local linear"]:
         blend = blend._replace(local=local.fitted(near))
     if blend.local is not None or blend.weights["additive"]:
@@ -383,7 +383,7 @@ def _local_part(
     return local if few else with_choices(fitted, metric=False)
 
 
-def _weighted(blend: Blend, found: dict[str, np.ndarray], rows: TableRows) -> Blend:
+def _with_weights(blend: Blend, found: dict[str, np.ndarray], rows: TableRows) -> Blend:
     """Return a blend with weights and errors of predictions for the given rows."""
     targets, share = blend.targets, rows.weights / rows.weights.sum()
     losses = {
