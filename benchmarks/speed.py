@@ -3,6 +3,8 @@
 The revision is installed beside this version (see oracle.py), and both compute the same
 in turns, in one process with one thread of BLAS. ``--only`` names what to compare:
 
+* features: 1024 random features of 20000 rows, beside those of scikit-learn's
+  RBFSampler, with the largest relative difference between both versions.
 * rows: predictions of a single row, beside those of scikit-learn's k nearest neighbours
   and of histogram gradient boosting.
 * averages: kernel averages of 1000 rows over all training rows.
@@ -31,6 +33,7 @@ from functools import partial
 import numpy as np
 from sklearn.datasets import make_friedman1
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.kernel_approximation import RBFSampler
 from sklearn.neighbors import KNeighborsRegressor
 from threadpoolctl import threadpool_limits
 
@@ -61,6 +64,25 @@ def estimators(module):
         "LocalLinearRegressor": module.LocalLinearRegressor(**fit),
         "LocalLinearClassifier": module.LocalLinearClassifier(**fit),
     }
+
+
+def features(modules, n_columns):
+    """Yield random features of both versions, and those of scikit-learn."""
+    X64 = np.random.default_rng(0).standard_normal((20_000, n_columns))
+    for dtype in (np.float32, np.float64):
+        X, about = X64.astype(dtype), f"{n_columns} columns, {np.dtype(dtype)}"
+        given = {"n_components": 1024, "random_state": 0}
+        peer = RBFSampler(gamma=1 / n_columns, **given).fit(X)
+        yield f"RBFSampler, {about}", [partial(peer.transform, X)] * 2
+        for name in ("OPRFSampler", "PoissonSampler"):
+            packages = (
+                importlib.import_module(f"{m.__name__}.samplers") for m in modules
+            )
+            maps = [getattr(p, name)(**given).fit(X) for p in packages]
+            before, now = (m.transform(X) for m in maps)
+            gap = np.max(np.abs(now - before) / np.abs(before))
+            calls = [partial(m.transform, X) for m in maps]
+            yield f"{name}, {about}, differs by {gap:.0e}", calls
 
 
 def labels_for(model, y):
@@ -251,6 +273,7 @@ def causal(repeats, n_features=256, chunk=64):
 
 
 SUBJECTS = {
+    "features": (features, (8, 16, 64)),
     "rows": (one_row, (3000, 30_000)),
     "averages": (averages, (10_000, 50_000)),
     "local": (local, (3000, 10_000, 30_000)),

@@ -32,12 +32,7 @@ if TYPE_CHECKING:
     )
     from .metric import LearnedMetric
     from .ridge import RandomFeatureRidge, RandomFeatureRidgeClassifier
-    from .samplers import (
-        CentersRBFSampler,
-        DERFSampler,
-        OPRFSampler,
-        TrigRBFSampler,
-    )
+    from .samplers import CentersRBFSampler, DERFSampler, OPRFSampler, TrigRBFSampler
     from .tables import AnovaSampler, KernelClassifier, KernelRegressor
 
 __version__ = "0.1.0"

@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse, vstack
 from sklearn import get_config
-from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import (
     check_consistent_length,
     column_or_1d,
@@ -227,37 +226,6 @@ def columns(array: Array, index: Array) -> Array:
     return xp.take(array, index, axis=-1)
 
 
-def cut(array: Array, size: int, axis: int = -2, fill: float = 0.0) -> Array:
-    """Split an axis into pieces of equal size along a new axis; pad the last piece."""
-    xp, before = namespace_of(array), array.shape[:axis]
-    n, after = array.shape[axis], array.shape[axis:][1:]
-    n_pieces = -(-n // size)
-    if isinstance(n, int):
-        if n_pieces * size > n:
-            rest = constant((*before, n_pieces * size - n, *after), fill, array)
-            array = xp.concat([array, rest], axis=axis)
-        return xp.reshape(array, (*before, n_pieces, size, *after))
-    # If a program is compiled for all lengths, n is symbolic, so the code cannot branch
-    # on whether there is a remainder. The compiler can only prove that the number of
-    # pieces divides the padded length if this number is not written as a sum.
-    n_pieces = (n + 2 * size - 1) // size
-    index = positions(n_pieces * size, array)
-    array = xp.take(array, xp.clip(index, 0, n - 1), axis=axis)
-    inside = xp.reshape(index < n, (-1, *(1 for _ in after)))
-    array = xp.where(inside, array, xp.full_like(array, fill))
-    return xp.reshape(array, (*before, n_pieces, size, *after))
-
-
-def uncut(pieces: Array, n: int, axis: int = -2) -> Array:
-    """Undo ``cut``: join the pieces and return the first n entries along the axis."""
-    xp, (n_pieces, size, *after) = namespace_of(pieces), pieces.shape[axis - 1 :]
-    whole = xp.reshape(pieces, (*pieces.shape[: axis - 1], n_pieces * size, *after))
-    if isinstance(n, int):
-        return whole[(..., slice(n), *(slice(None) for _ in after))]
-    # a slice would require n to be an integer, but here it is symbolic
-    return xp.take(whole, positions(n, whole), axis=axis)
-
-
 _NO_VIEW = AttributeError, BufferError, RuntimeError, TypeError, ValueError
 
 
@@ -407,28 +375,6 @@ def refuse_device(estimator: Any, rows: Any, instead: str) -> None:
             f"{type(estimator).__name__} takes tables in the memory of the host, but X "
             f"is a {kind} on the device {rows.device}. Move it there{instead}."
         )
-
-
-def refuse_not_finite(rows: Array, name: str) -> None:
-    """Raise ValueError if a NumPy array contains numbers that are not finite.
-
-    Arrays of other libraries are not checked, because reading their values may have to
-    wait for the device. Instead, the output for such a row is NaN (see
-    ``nan_where_not_finite``).
-    """
-    if isinstance(rows, np.ndarray):
-        assert_all_finite(rows, input_name=name)
-
-
-def nan_where_not_finite(rows: Array) -> Array | None:
-    """Return a column that is 0 for rows of finite numbers and NaN for other rows.
-
-    The result is None for NumPy arrays, which ``refuse_not_finite`` checks.
-    """
-    if isinstance(rows, np.ndarray):
-        return None
-    # this is one pass over the rows, whereas all(isfinite(rows)) takes several
-    return namespace_of(rows).sum(rows * 0, axis=-1, keepdims=True)
 
 
 def plain_sparse(rows: Any) -> Any:

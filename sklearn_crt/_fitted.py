@@ -11,12 +11,10 @@ from __future__ import annotations
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
-import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted
 
 from ._array import (
     check_fit_namespace,
@@ -24,14 +22,10 @@ from ._array import (
     fit_namespace_of,
     refuse_lazy,
 )
-from ._compat import (
-    DOC_LINK,
-    CallbackSupportMixin,
-    TypedBaseEstimator,
-)
+from ._compat import DOC_LINK, CallbackSupportMixin, TypedBaseEstimator
 from ._docstrings import complete_docstring
 from ._names import name_constructor
-from ._state import copied, get_state, same, set_state
+from ._state import check_same_columns, copied, get_state, same, set_state
 from ._workers import blas_within_processors
 
 # maximum number of entries of X that are kept before the map is fixed
@@ -83,7 +77,7 @@ class FittedValue(ABC):
         """
 
     @abstractmethod
-    def frozen(self, step: Step = no_step) -> Self:
+    def frozen(self) -> Self:
         """Return a copy that makes the same predictions but accepts no more rows."""
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
@@ -115,6 +109,19 @@ def computed_once(value: Any, name: Any, compute: Callable[[], T]) -> T:
     return found
 
 
+class _NoValue:
+    """The fitted value of an estimator before the first fit, which cannot be read."""
+
+    def __get__(self, estimator: Any, owner: type) -> Any:
+        """Raise NotFittedError, also from properties that read the fitted value."""
+        if estimator is None:
+            return self
+        raise NotFittedError(
+            f"This {owner.__name__} instance is not fitted yet. Call 'fit' with "
+            "appropriate arguments before using this estimator."
+        )
+
+
 class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     """Base class of estimators and samplers that store one fitted value.
 
@@ -132,7 +139,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     """
 
     _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
-    _value: Any  # a FittedValue; this attribute does not exist before the first fit
+    _value: Any = _NoValue()  # a FittedValue after the first fit
     _fit_namespace: Any = None  # library and device of the rows of fit, None for NumPy
     _fit_params: Any  # the parameters used in ``fit``, see ``_note_params``
     # whether arrays of libraries other than NumPy are accepted
@@ -281,17 +288,16 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
             that does not depend on the data (with a number for ``sigma``,
             ``center=False`` and an integer ``random_state``).
         """
-        check_is_fitted(self)
         if type(other) is not type(self):
             raise ValueError(
                 f"merge needs another {type(self).__name__}, got {other!r}."
             )
-        check_is_fitted(other)
+        values = self._value, other._value
         check_same_columns(self, other)
         self._check_same_model(other)
-        for each in (self, other):
-            each._value.check_can_grow("merge")
-        self._value = self._value + other._value
+        for value in values:
+            value.check_can_grow("merge")
+        self._value = values[0] + values[1]
         return self
 
     def freeze(self) -> Self:
@@ -315,7 +321,6 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
             This estimator. Its methods ``partial_fit`` and ``merge`` raise ValueError
             until the next ``fit``.
         """
-        check_is_fitted(self)
         self._value = self._value.frozen()
         return self
 
@@ -332,23 +337,9 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    if not TYPE_CHECKING:  # otherwise a type checker would accept any name
-
-        def __getattr__(self, name):
-            """Raise the appropriate error for an attribute that does not exist."""
-            fitted_later = name.endswith("_") and hasattr(type(self), name)
-            if fitted_later and not self.__sklearn_is_fitted__():
-                raise NotFittedError(
-                    f"This {type(self).__name__} instance is not fitted yet, so it "
-                    f"has no attribute {name!r}. Call 'fit' with appropriate "
-                    "arguments before using this estimator."
-                )
-            return object.__getattribute__(self, name)  # raises the error again
-
 
 def value_of(estimator: Any) -> Any:
     """Return the fitted value of an estimator, or raise NotFittedError."""
-    check_is_fitted(estimator)
     return estimator._value
 
 
@@ -447,46 +438,3 @@ def transformer_of(estimator: Any) -> Any:
             "rows in memory."
         )
     return estimator._transformer
-
-
-def check_same_columns(one: Any, other: Any) -> None:
-    """Raise ValueError if two estimators were not fitted on the same columns."""
-    pair = one, other
-    counts = [estimator.n_features_in_ for estimator in pair]
-    if counts[0] != counts[1]:
-        raise ValueError(
-            f"merge needs the same columns on both sides, but one has {counts[0]} "
-            f"features and the other {counts[1]}."
-        )
-    names = _names_of_columns(*pair)
-    if names and not np.array_equal(names[0], names[1]):
-        raise ValueError(
-            "merge needs the same feature names in the same order, got "
-            f"{names[0].tolist()} and {names[1].tolist()}."
-        )
-
-
-def check_same_params(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
-    """Raise ValueError if two models to be merged have different parameters."""
-    for name, value in mine.items():
-        if not same(value, theirs[name]):
-            raise ValueError(
-                f"merge needs the same parameters on both sides, but {name} is "
-                f"{value!r} in one and {theirs[name]!r} in the other."
-            )
-
-
-def check_names(estimator: Any, sampler: Any) -> None:
-    """Raise ValueError if column names differ from those of a fitted sampler."""
-    names = _names_of_columns(estimator, sampler)
-    if names and not np.array_equal(names[0], names[1]):
-        raise ValueError(
-            "The feature names should match those that were passed during fit of the "
-            f"sampler, {names[1].tolist()}, in this order; got {names[0].tolist()}."
-        )
-
-
-def _names_of_columns(*pair: Any) -> list[np.ndarray]:
-    """Return the column names of two estimators, or an empty list if one has none."""
-    names = [getattr(one, "feature_names_in_", None) for one in pair]
-    return names if all(each is not None for each in names) else []  # type: ignore[return-value]

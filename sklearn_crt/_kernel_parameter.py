@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Callable
 from numbers import Real
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.kernel_approximation import Nystroem
 
 from ._compat import HasMethods, Interval, StrOptions
 from ._fitted import LifeCycle
-from .maps import Gaussian, Laplacian, Matern, RadialKernel
+from .maps import ExponentialPower, Gaussian, Laplacian, Matern, RadialKernel
 from .rows import Sigma
+from .samplers import (
+    ExponentialPowerSampler,
+    LaplacianSampler,
+    MaternSampler,
+    TrigRBFSampler,
+)
 
 KERNELS: dict[str, type[RadialKernel]] = {
     "gaussian": Gaussian,
     "laplacian": Laplacian,
     "matern": Matern,
+}
+_SAMPLERS: dict[type, Any] = {
+    Gaussian: TrigRBFSampler,
+    Laplacian: LaplacianSampler,
+    Matern: MaternSampler,
+    ExponentialPower: ExponentialPowerSampler,
 }
 RowKernel: TypeAlias = RadialKernel | Callable[..., Any]
 RowKernelLike: TypeAlias = Literal["gaussian", "laplacian", "matern"] | RowKernel
@@ -90,3 +105,95 @@ def resolve_sampler(sampler: Any, sigma: Any, owner: str) -> tuple[Any, bool]:
 def copied_sigma(sigma: Sigma) -> Sigma:
     """Return ``sigma``, as a copy if it is an array."""
     return sigma if isinstance(sigma, (str, Real)) else np.array(sigma)
+
+
+# ------------------------------------------------------ transformers of ridge models
+def is_process_kernel(kernel: Any) -> bool:
+    """Return whether a kernel is one of scikit-learn's Gaussian process kernels."""
+    module = sys.modules.get("sklearn.gaussian_process.kernels")
+    return module is not None and isinstance(kernel, module.Kernel)
+
+
+def transformer_for(estimator: Any, n_components: int) -> tuple[Any, bool, bool]:
+    """Return the transformer, and whether ``fit`` chooses its sigma and its size.
+
+    The transformer is None if the rows are the features. If ``fit`` chooses the size,
+    the transformer has the given number of features.
+    """
+    kernel, sigma = estimator.kernel, estimator.sigma
+    if isinstance(kernel, str) and kernel == "linear":
+        _check_without_effect(estimator, "the rows are features already")
+        return None, False, False
+    name = type(estimator).__name__
+    if not is_row_kernel(kernel):
+        sampler = _with_random_state(_with_set_size(kernel, estimator), estimator)
+        return *resolve_sampler(sampler, sigma, name), False
+    kernel, resizes = row_kernel(kernel), is_auto(estimator.n_components)
+    own = {
+        "n_components": n_components if resizes else estimator.n_components,
+        "random_state": estimator.random_state,
+    }
+    if isinstance(kernel, RadialKernel):
+        sampler = _sampler_of(kernel).set_params(**own)
+        return *resolve_sampler(sampler, sigma, name), resizes
+    if not is_auto(sigma):
+        raise ValueError(
+            f"sigma={sigma!r} has no effect with kernel={estimator.kernel!r}, which "
+            "has a length scale of its own. Leave sigma='auto', and set the parameters "
+            "of the kernel."
+        )
+    if not is_process_kernel(kernel):
+        # imported here, because only a few users need Gaussian process kernels
+        from ._function_kernel import FunctionKernel
+
+        kernel = FunctionKernel(kernel)
+    return Nystroem(kernel=kernel, **own), False, resizes
+
+
+def _sampler_of(kernel: RadialKernel) -> Any:
+    """Return the sampler whose random features approximate a kernel."""
+    if type(kernel) not in _SAMPLERS:
+        names = ", ".join(kind.__name__ for kind in _SAMPLERS)
+        raise ValueError(
+            f"There is no sampler for kernel={kernel!r}, only for {names}. Pass a "
+            "sampler of your own as kernel."
+        )
+    return _SAMPLERS[type(kernel)](**kernel.get_params())
+
+
+def _check_without_effect(estimator: Any, reason: str) -> None:
+    """Raise ValueError if a parameter of random features is set but not used."""
+    for name in ("sigma", "n_components"):
+        value = getattr(estimator, name)
+        if not is_auto(value):
+            raise ValueError(
+                f"{name}={value!r} has no effect with kernel={estimator.kernel!r}, "
+                f"because {reason}. Leave {name}='auto', and set the parameters of "
+                "the transformer that computes the features."
+            )
+
+
+def _with_set_size(sampler: Any, estimator: Any) -> Any:
+    """Return a transformer with the estimator's number of features, if set."""
+    wanted = estimator.n_components
+    if is_auto(wanted):
+        return sampler
+    if not (isinstance(sampler, LifeCycle) and hasattr(sampler, "n_components")):
+        _check_without_effect(estimator, "only samplers of sklearn_crt are adjusted")
+    name = type(sampler).__name__
+    default = inspect.signature(type(sampler)).parameters["n_components"].default
+    if sampler.n_components not in (default, wanted):
+        raise ValueError(
+            f"n_components={wanted} of {type(estimator).__name__} and n_components="
+            f"{sampler.n_components} of {name} contradict each other. Set only one "
+            "of them."
+        )
+    return clone(sampler).set_params(n_components=wanted)
+
+
+def _with_random_state(transformer: Any, estimator: Any) -> Any:
+    """Return a transformer with the estimator's seed, unless it has its own."""
+    params = transformer.get_params(deep=False)
+    if estimator.random_state is None or params.get("random_state", 0) is not None:
+        return transformer
+    return clone(transformer).set_params(random_state=estimator.random_state)

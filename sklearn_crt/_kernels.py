@@ -8,14 +8,14 @@ libraries. Arrays may have leading axes, such as an axis for the heads of attent
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy.sparse import issparse
-from sklearn.utils.extmath import safe_sparse_dot
+from sklearn.utils import assert_all_finite
+from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from ._array import (
     Array,
@@ -184,25 +184,6 @@ def log_magnitudes(x: Array, log_scale: float, of_zero: float) -> Array:
     return xp.where(zero, xp.full_like(x, of_zero), logs)
 
 
-# ---------------------------------------------------------------------------- signs
-def flip_odd(values: Array, counts: Array) -> Array:
-    """Change the sign of values whose count is odd; both arrays are overwritten."""
-    if not isinstance(values, np.ndarray):
-        xp = namespace_of(values)
-        return values * (1 - 2 * (counts - 2 * xp.floor(0.5 * counts)))
-    word, shift = np.dtype(f"u{values.itemsize}"), 8 * values.itemsize - 1
-    if counts.dtype.kind == "f":
-        # once this number is added, the last bit of the fraction is the parity of the
-        # count
-        counts += 2.0 ** (np.finfo(counts.dtype).nmant)
-        masks = np.left_shift(counts.view(word), shift, out=counts.view(word))
-    else:
-        masks = np.left_shift(counts, shift, dtype=word)
-    bits = values.view(word)
-    np.bitwise_xor(bits, masks, out=bits)
-    return values
-
-
 # ----------------------------------------------------------------- sums in log space
 _LEAST_LOG = {4: -1e37, 8: -1e300}  # finite substitute for log(0), by item size
 # approximately the log of the smallest normal number in float32
@@ -318,14 +299,12 @@ def sq_distances(
     keys: Array,
     products: Array | None = None,
     norms: tuple[Array, Array] | None = None,
-    difference: Callable[[Any, Any], np.ndarray] | None = None,
 ) -> Array:
     """Return |x - y|^2 for all pairs of rows, from their products and squared norms.
 
     For close pairs, the squared distance is computed from the difference of the rows,
     because ``|x|^2 + |y|^2 - 2 x.y`` would lose half of the digits. For NumPy, the
-    products are overwritten. ``difference`` is a function that returns the squared
-    norms of the differences between rows, and is needed if the rows are sparse.
+    products are overwritten; they are needed if the rows are sparse.
     """
     # rows (n, d), keys (m, d) -> (n, m)
     own, other = (sq_norms(rows), sq_norms(keys)) if norms is None else norms
@@ -335,7 +314,7 @@ def sq_distances(
         products *= -2
         products += own
         products += other.T
-        return _mend_pairs(products, rows, keys, own, other, difference)
+        return _mend_pairs(products, rows, keys, own, other)
     xp = namespace_of(rows)
     squares = own + transposed(other) - 2 * products
     share = math.sqrt(float(xp.finfo(rows.dtype).eps))
@@ -353,7 +332,7 @@ def sq_distances(
     return taken(xp.concat([taken(squares, rest), *blocks]), order)
 
 
-def _mend_pairs(squares, rows, keys, own, other, difference):
+def _mend_pairs(squares, rows, keys, own, other):
     share = math.sqrt(np.finfo(squares.dtype).eps)
     largest = own + other.max(initial=0)
     if rows is keys:
@@ -366,11 +345,8 @@ def _mend_pairs(squares, rows, keys, own, other, difference):
     i, j = np.nonzero(lost)
     for start in range(0, i.size, _PAIRS):
         pairs = slice(start, start + _PAIRS)
-        left, right = rows[i[pairs]], keys[j[pairs]]
-        if difference is None:
-            squares[i[pairs], j[pairs]] = sq_norms(left - right)[:, 0]
-        else:
-            squares[i[pairs], j[pairs]] = difference(left, right)
+        gaps = rows[i[pairs]] - keys[j[pairs]]
+        squares[i[pairs], j[pairs]] = row_norms(gaps, squared=True)
     return squares
 
 
@@ -396,3 +372,26 @@ def class_sums(codes: Array, weights: Array, n_classes: int) -> np.ndarray:
         some = one_hot_weights(codes[rows], weights[rows], n_classes, wide)
         total += to_host(namespace_of(some).sum(some, axis=0))
     return total
+
+
+# ------------------------------------------------------------------ finite numbers
+def refuse_not_finite(rows: Array, name: str) -> None:
+    """Raise ValueError if a NumPy array contains numbers that are not finite.
+
+    Arrays of other libraries are not checked, because reading their values may have to
+    wait for the device. Instead, the output for such a row is NaN (see
+    ``nan_where_not_finite``).
+    """
+    if isinstance(rows, np.ndarray):
+        assert_all_finite(rows, input_name=name)
+
+
+def nan_where_not_finite(rows: Array) -> Array | None:
+    """Return a column that is 0 for rows of finite numbers and NaN for other rows.
+
+    The result is None for NumPy arrays, which ``refuse_not_finite`` checks.
+    """
+    if isinstance(rows, np.ndarray):
+        return None
+    # this is one pass over the rows, whereas all(isfinite(rows)) takes several
+    return namespace_of(rows).sum(rows * 0, axis=-1, keepdims=True)

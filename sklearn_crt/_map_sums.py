@@ -92,8 +92,8 @@ class MapSums(FittedValue):
             sampler = frozen_copy(sampler)  # a FrozenEstimator is not a LifeCycle
         return replace(total, sampler=sampler, is_fixed=True)
 
-    def frozen(self, step: Step = no_step) -> Self:
-        return replace(self.fixed(step), is_frozen=True)
+    def frozen(self) -> Self:
+        return replace(self.fixed(), is_frozen=True)
 
     def summed(self, step: Step = no_step) -> Self:
         """Return a copy whose sums include the features of the kept rows."""

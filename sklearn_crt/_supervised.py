@@ -1,9 +1,11 @@
-"""The life cycle of supervised estimators: classifiers and regressors."""
+"""The life cycle of supervised estimators, and values learned from a sample."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,9 +13,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.class_weight import compute_class_weight
 
 from ._array import asarray_like, taken, to_host, to_namespace_of, validate_rows
-from ._compat import _check_partial_fit_first_call, _fit_context
-from ._fitted import KEPT_ENTRIES, Batch, LifeCycle, check_names
-from ._state import copied
+from ._compat import _check_partial_fit_first_call, _fit_context, cached_property
+from ._fitted import KEPT_ENTRIES, Batch, FittedValue, LifeCycle, Step, no_step
+from ._state import check_names, check_same_params, copied
 from .rows import (
     TableLike,
     check_same_classes,
@@ -24,6 +26,7 @@ from .rows import (
     read_weights,
     weighted_rows,
 )
+from .rows.sample import DistinctSample
 
 
 class SupervisedLifeCycle(LifeCycle):
@@ -33,6 +36,7 @@ class SupervisedLifeCycle(LifeCycle):
     _check_targets: Any  # function that converts y to the array used for fitting
     _check_same_targets: Any  # raises ValueError if another model has different targets
     _keeps_rows = False  # whether ``fit`` keeps the rows, and therefore copies them
+    kernel: Any
     _transformer: Any  # computes the features; None if the rows are the features
 
     def _validated(self, X: Any, *, reset: bool, **options: Any) -> Any:
@@ -56,9 +60,8 @@ class SupervisedLifeCycle(LifeCycle):
         options |= self._y_checks
         options["keep_library"] = self._keeps_library(X)
         X, y = self._validated(X, reset=first, **options)
-        transformer = self._transformer
-        if isinstance(transformer, FrozenEstimator):
-            check_names(self, transformer)
+        if isinstance(self.kernel, FrozenEstimator):
+            check_names(self, self.kernel)
         y = to_namespace_of(self._check_targets(y, first, final), X)
         n_given = X.shape[0]
         factors = self._class_factors(X, y, sample_weight, final)
@@ -190,3 +193,45 @@ class NumbersMixin:
             batch, or if X, y or a weight has an invalid value.
         """
         return self._extend_value(X, y, sample_weight)
+
+
+@dataclass(frozen=True, eq=False)
+class SampleValue(FittedValue):
+    """A sample of the rows, and a result that is learned from this sample.
+
+    The sample depends only on the content of the rows. Hence the result depends neither
+    on their order, nor on whether they are passed at once, in batches, or in merged
+    parts.
+    """
+
+    choices: Any  # named tuple of the parameters, the seed and the kinds of columns
+    sample: Any = None  # a DistinctSample; None without rows
+    known: Any = None  # the learned result; None until first needed
+    is_frozen: bool = False
+    most_rows: ClassVar[int] = 2**12
+
+    @abstractmethod
+    def _learn(self, step: Step = no_step) -> Any:
+        """Learn the result from the sample."""
+
+    def plus(self, batch: Batch, step: Step = no_step) -> Self:
+        sample = DistinctSample.of([batch], self.most_rows)
+        return self + replace(self, sample=sample, known=None)
+
+    def fitted(self, batch: Batch, step: Step = no_step) -> Self:
+        value = self.plus(batch)
+        return replace(value, known=value._learn(step))
+
+    def __add__(self, other: Self) -> Self:
+        if self.sample is None:
+            return other
+        check_same_params(self.choices._asdict(), other.choices._asdict())
+        return replace(self, sample=self.sample + other.sample, known=None)
+
+    def frozen(self) -> Self:
+        return replace(self, sample=None, known=self.solution, is_frozen=True)
+
+    @cached_property
+    def solution(self) -> Any:
+        """The result learned from all rows so far."""
+        return self._learn() if self.known is None else self.known

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from html import escape
 from numbers import Integral, Real
@@ -125,7 +126,12 @@ def n_components_for(
     def is_enough(m):
         return m * alpha - coupling.n_pairs(m, d) * beta <= (m * rms_error) ** 2
 
-    n_frequencies = _least(is_enough)
+    n_frequencies = 1 + bisect_left(range(1, _MOST + 1), True, key=is_enough)
+    if n_frequencies > _MOST:
+        raise ValueError(
+            f"More than {_MOST} frequencies would be needed; ask for a larger "
+            "rms_error."
+        )
     return n_frequencies * one.map_.columns_per_frequency
 
 
@@ -154,23 +160,6 @@ def _pair_blocks(X, n_pairs, rng):
     for _ in range(math.ceil(n_pairs / side**2)):
         chosen = rng.choice(X.shape[0], 2 * side, replace=False)
         yield X[chosen[:side]], X[chosen[side:]]
-
-
-def _least(is_enough):
-    """Find the smallest sufficient number of frequencies by bisection."""
-    high = 1
-    while not is_enough(high):
-        high *= 2
-        if high > _MOST:
-            raise ValueError(
-                f"More than {_MOST} frequencies would be needed; ask for a larger "
-                "rms_error."
-            )
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return high
 
 
 if TYPE_CHECKING:

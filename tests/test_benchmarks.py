@@ -50,3 +50,13 @@ def test_a_missing_file_is_named_with_its_source(tmp_path):
             assert f"{name} is left out: Data set '{name}': no file" in said[command]
         assert "https://archive.ics.uci.edu" in said[command]
         assert f"No data set of {', '.join(sets)} is on this machine." in said[command]
+
+
+def test_options_are_described():
+    pytest.importorskip("tqdm")
+    if not (ROOT / "benchmarks").exists():
+        pytest.skip("the benchmarks are not here")
+    command = [sys.executable, "-m", "benchmarks.choices", "--help"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert "usage:" in run.stdout

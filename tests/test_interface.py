@@ -132,13 +132,13 @@ def fitted_properties(estimator):
 
 
 @every_estimator
-def test_an_unfitted_attribute_is_named_in_its_error(estimator):
+def test_an_unfitted_attribute_raises_the_error_of_unfitted_estimators(estimator):
     names = fitted_properties(estimator)
     for name in names:
         assert not hasattr(estimator(), name)
         message = (
-            f"This {estimator.__name__} instance is not fitted yet, so it has no "
-            f"attribute '{name}'. Call 'fit' with appropriate arguments"
+            f"This {estimator.__name__} instance is not fitted yet. Call 'fit' with "
+            "appropriate arguments"
         )
         with pytest.raises(NotFittedError, match=re.escape(message)):
             getattr(estimator(), name)

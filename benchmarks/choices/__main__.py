@@ -104,7 +104,7 @@ class Choice:
         text = inspect.getdoc(self.tables)
         parser = subparsers.add_parser(
             self.name,
-            help=text.splitlines()[0],
+            help=text.splitlines()[0].replace("%", "%%"),  # it is a format
             description=text,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )

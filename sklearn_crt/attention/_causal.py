@@ -8,11 +8,9 @@ from functools import partial
 from .._array import (
     Array,
     constant,
-    cut,
     namespace_of,
     positions,
     transposed,
-    uncut,
     values_are_known,
     without_gradient,
 )
@@ -31,6 +29,37 @@ _GROUP = 8
 # largest spread of exponents at which products of features keep full precision, by
 # itemsize
 _SAFE = {4: 30.0, 8: 300.0}
+
+
+def cut(array: Array, size: int, axis: int = -2, fill: float = 0.0) -> Array:
+    """Split an axis into pieces of equal size along a new axis; pad the last piece."""
+    xp, before = namespace_of(array), array.shape[:axis]
+    n, after = array.shape[axis], array.shape[axis:][1:]
+    n_pieces = -(-n // size)
+    if isinstance(n, int):
+        if n_pieces * size > n:
+            rest = constant((*before, n_pieces * size - n, *after), fill, array)
+            array = xp.concat([array, rest], axis=axis)
+        return xp.reshape(array, (*before, n_pieces, size, *after))
+    # If a program is compiled for all lengths, n is symbolic, so the code cannot branch
+    # on whether there is a remainder. The compiler can only prove that the number of
+    # pieces divides the padded length if this number is not written as a sum.
+    n_pieces = (n + 2 * size - 1) // size
+    index = positions(n_pieces * size, array)
+    array = xp.take(array, xp.clip(index, 0, n - 1), axis=axis)
+    inside = xp.reshape(index < n, (-1, *(1 for _ in after)))
+    array = xp.where(inside, array, xp.full_like(array, fill))
+    return xp.reshape(array, (*before, n_pieces, size, *after))
+
+
+def uncut(pieces: Array, n: int, axis: int = -2) -> Array:
+    """Undo ``cut``: join the pieces and return the first n entries along the axis."""
+    xp, (n_pieces, size, *after) = namespace_of(pieces), pieces.shape[axis - 1 :]
+    whole = xp.reshape(pieces, (*pieces.shape[: axis - 1], n_pieces * size, *after))
+    if isinstance(n, int):
+        return whole[(..., slice(n), *(slice(None) for _ in after))]
+    # a slice would require n to be an integer, but here it is symbolic
+    return xp.take(whole, positions(n, whole), axis=axis)
 
 
 def causal_block(

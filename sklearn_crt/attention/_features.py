@@ -9,15 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._array import (
-    Array,
-    constant,
-    namespace_of,
-    nan_where_not_finite,
-    transposed,
-)
-from .._kernels import LogSum, log_sum
-from ..maps import FeatureMap, map_arrays
+from .._array import Array, constant, namespace_of, transposed
+from .._kernels import LogSum, log_sum, nan_where_not_finite
+from ..frequencies import Affine, Frequencies
+from ..maps import FeatureMap
+from ..maps.base import like_tuple
 from ..rows import Frame, Inputs
 
 _RELU_FLOOR = 1e-3  # keeps denominators positive
@@ -196,6 +192,54 @@ def stack_heads(maps: Sequence[Any], like: Array) -> Any:
         return namespace_of(like).stack(arrays)
 
     return map_arrays(stacked, *maps)
+
+
+def map_arrays(
+    function: Callable[..., Any], *trees: Any, path: tuple[str, ...] = ()
+) -> Any:
+    """Apply a function to corresponding arrays of trees with the same structure.
+
+    The function is called with the path of a leaf and the arrays at this leaf, or with
+    the scales of affine forms if the scales differ. ValueError is raised if the trees
+    differ in anything other than the values of their arrays and scales.
+    """
+    first = trees[0]
+    if any(type(tree) is not type(first) for tree in trees):
+        raise ValueError("maps of different kinds")
+    if hasattr(first, "shape") and not isinstance(first, Inputs):
+        return function("__".join(path), *trees)
+    if isinstance(first, tuple):
+        if len({len(tree) for tree in trees}) > 1:
+            raise ValueError("maps of different lengths")
+        nodes = enumerate(zip(*trees, strict=True))
+        return like_tuple(
+            first,
+            [map_arrays(function, *node, path=(*path, str(i))) for i, node in nodes],
+        )
+    names = next((n for kind, n in _NODES if isinstance(first, kind)), None)
+    if names == ("weights",) and "weights" not in vars(first):
+        raise ValueError("frequencies that are no matrix")
+    if names is None:
+        if all(tree == first for tree in trees):
+            return first
+        if path[-1:] != ("scale",):
+            raise ValueError("maps with different parameters")
+        return function("__".join(path), *trees)  # scales of affine forms, one per head
+    rebuilt = copy.copy(first)
+    for name in names:
+        values = (getattr(tree, name) for tree in trees)
+        rebuilt.__dict__[name] = map_arrays(function, *values, path=(*path, name))
+    for name in ("stacked", "_moved"):  # remove outdated caches
+        rebuilt.__dict__.pop(name, None)
+    return rebuilt
+
+
+_NODES: list[tuple[type, tuple[str, ...]]] = [
+    (FeatureMap, ("frame", "tables")),
+    (Frame, ("sigma", "center")),
+    (Affine, ("frequencies", "scale", "offsets")),
+    (Frequencies, ("weights",)),
+]
 
 
 # ------------------------------------------------------------------------- checks

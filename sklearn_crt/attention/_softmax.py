@@ -12,17 +12,15 @@ from .._array import (
     Array,
     asarray_like,
     constant,
-    cut,
     namespace_of,
     positions,
-    refuse_not_finite,
     sq_norms,
     to_host,
     transposed,
-    uncut,
     values_are_known,
 )
-from .._kernels import least_log, weights_from_logs
+from .._kernels import least_log, refuse_not_finite, weights_from_logs
+from ._causal import cut, uncut
 from ._features import check_attention_inputs
 from ._state import logs_of_mask
 

@@ -16,10 +16,9 @@ from .._array import (
     constant,
     namespace_of,
     positions,
-    refuse_not_finite,
     transposed,
 )
-from .._kernels import LogSum
+from .._kernels import LogSum, refuse_not_finite
 from ..averages._jackknife import (
     N_ERRORS,
     group_columns,

@@ -74,7 +74,7 @@ class RowAverages(Averages):
         value.keys.stored(batch.X, value.sigma)
         return value
 
-    def frozen(self, step: Step = no_step) -> Self:
+    def frozen(self) -> Self:
         """Return averages with a fixed ``sigma`` and only what predictions need."""
         choice = self.choice
         return replace(

@@ -157,14 +157,14 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     predicts is biased at the boundary of the data and wherever the density of the rows
     changes in the direction of the gradient of the regression function. Local linear
     regression removes this bias: if the targets are a linear function of the features,
-    predictions are exact for every kernel and every ``sigma``.
+    predictions are exact for every kernel and every ``sigma``, except very far from the
+    training rows.
 
     Parameters
     ----------
     clip : bool, default=False
         Whether to clip predictions to the range of the training targets. Linear fits
-        may exceed this range, especially when they extrapolate beyond the training
-        rows.
+        may exceed this range when they extrapolate beyond the training rows.
 
     See Also
     --------
@@ -191,6 +191,14 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     errors. If ``sigma`` has one value per feature, the formulas apply to the features
     multiplied by these values, with :math:`\sigma = 1`. All sums are computed in
     float64.
+
+    Far from the training rows, nearly all the weight belongs to a few rows that are
+    close to each other, and the extrapolation would magnify the noise in their targets.
+    The length :math:`\sqrt{(x - m)^\top (G + \lambda I)^{-1} (x - m)}` of the
+    difference :math:`x - m`, in local standard deviations, is therefore limited to 20
+    by shortening longer differences. If ``sigma`` or ``alpha`` was selected, and the
+    leave-one-out coefficient of determination :math:`R^2` exceeds 0.95, the limit is
+    :math:`1 / (1 - R^2)`, because there is less noise to magnify.
 
     If there are more than 1000 training rows, those whose kernel value is at most
     ``remainder`` times the mean over all training rows are left out. The omitted rows

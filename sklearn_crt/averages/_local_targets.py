@@ -27,6 +27,9 @@ from ._targets import ClassCounts, TargetMoments, Targets
 ALPHAS = np.inf, 10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 0.0  # inf: kernel average
 _ROWS = 2**14  # number of rows whose products are held in memory at a time
 _FLOOR = 1e-7  # smallest penalty, in units of the squared length scale
+# Linear functions are extrapolated over at most this many local standard deviations,
+# which few queries near the training rows exceed, unless there is hardly any noise.
+_MOST_DEVIATIONS = 20.0
 # variances below this multiple of the mean square times machine epsilon count as zero
 _ROUNDING = 1e3
 # For each query, the moments of d columns take d^2 / 2 numbers. With more than
@@ -56,6 +59,8 @@ class LocalLinear(Targets):
     remainder: float  # maximum proportion of the kernel weight to leave out
     # candidate penalties, (n_alphas,); infinity stands for the kernel average
     alphas: tuple[float, ...] = ALPHAS
+    # maximum length of an extrapolation in local standard deviations
+    limit: float = field(default=_MOST_DEVIATIONS, compare=False)
     # (d, n_directions); None if there is a slope for each column
     basis: np.ndarray | None = field(default=None, compare=False, repr=False)
 
@@ -271,20 +276,31 @@ class LocalLinear(Targets):
         """Return the kernel average, and local linear fits with several penalties."""
         return tuple(replace(self, alphas=(alpha,)) for alpha in self.alphas)
 
+    def with_error(self, error: float) -> Targets:
+        """Return targets whose extrapolation is limited less if the error is small.
+
+        ``error`` is the leave-one-out error relative to the variance of the targets.
+        """
+        if self.are_labels:
+            return self
+        return replace(self, limit=1 / min(max(error, 1e-300), 1 / _MOST_DEVIATIONS))
+
     def reduced(self) -> Targets:
         return self.plain if self.alphas == (np.inf,) else self
 
     def solve(self, sums: Array, queries: Inputs, sigma: float | np.ndarray) -> Array:
-        (found,) = self.solve_all(to_host(sums), queries, 1.0)
+        (found,) = self.solve_all(to_host(sums), queries, 1.0, self.limit)
         return asarray_like(found, sums)
 
-    def solve_all(self, sums: np.ndarray, queries: Inputs, sigma: float) -> np.ndarray:
+    def solve_all(
+        self, sums: np.ndarray, queries: Inputs, sigma: float, limit: float = np.inf
+    ) -> np.ndarray:
         plain = sums[:, : self._n_plain]
         if self.alphas == (np.inf,):
             return plain[None]
         fit = self._fit(sums)
-        shrunk = self._gaps(fit, queries) / fit.penalized(self.alphas, sigma)
-        predictions = fit.means + np.einsum("rqi,qik->rqk", shrunk, fit.products)
+        gaps = fit.shrunk(self._gaps(fit, queries), self.alphas, sigma, limit)
+        predictions = fit.means + np.einsum("rqi,qik->rqk", gaps, fit.products)
         found = np.tile(plain, (len(self.alphas), 1, 1))
         weight = self.plain.weight(plain)[:, None]
         found[:, :, : self.n_averages] = weight * predictions
@@ -348,6 +364,19 @@ class Fits(NamedTuple):
         ]
         return self.variances + np.stack(penalties)
 
+    def shrunk(
+        self, gaps: np.ndarray, alphas: tuple[float, ...], sigma: float, limit: float
+    ) -> np.ndarray:
+        """Return q - m divided by penalized variances, after limiting its length.
+
+        Far from the training rows, nearly all the weight belongs to a few rows close to
+        each other, and noise in their targets would determine the extrapolation.
+        """
+        # (n_queries, d) -> (n_alphas, n_queries, d)
+        penalized = self.penalized(alphas, sigma)
+        deviations = np.linalg.norm(gaps / np.sqrt(penalized), axis=2, keepdims=True)
+        return gaps / penalized * np.minimum(1, limit / np.maximum(deviations, 1))
+
 
 @dataclass(frozen=True)
 class Slopes(LocalLinear):
@@ -372,11 +401,11 @@ class Planes(LocalLinear):
         """Return a = (G + lambda I)^-1 (q - m), and a'm, (n_queries, d + 1).
 
         In the prediction, a row x of kernel weight w has the weight w (1 + a'x - a'm).
+        The difference q - m is limited as it is in the prediction.
         """
         sums = to_host(sums)
         fit, some = self._fit(sums), self.weight(sums) > 0
-        (penalized,) = fit.penalized(self.alphas, 1.0)
-        gaps = self._gaps(fit, queries) / penalized
+        (gaps,) = fit.shrunk(self._gaps(fit, queries), self.alphas, 1.0, self.limit)
         a = np.einsum("qij,qj->qi", fit.directions, gaps) * some[:, None]
         offsets = np.sum(a * fit.centers, axis=1, keepdims=True)
         return np.hstack([a if self.basis is None else a @ self.basis.T, offsets])

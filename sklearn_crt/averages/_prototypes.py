@@ -334,10 +334,10 @@ class PrototypeAverages(RowAverages):
             seen=self.seen + other.seen,
         )._within_memory()
 
-    def frozen(self, step: Step = no_step) -> PrototypeAverages:
+    def frozen(self) -> PrototypeAverages:
         """Return the averages over the prototypes, without the rows themselves."""
         points = (self.choice.points,)
-        return replace(super().frozen(step), points=points, left_out=None)
+        return replace(super().frozen(), points=points, left_out=None)
 
     @property
     def kernel_in_use(self) -> Prototypes:

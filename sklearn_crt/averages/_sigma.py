@@ -240,7 +240,8 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
         ties = errors[best] <= least[best] * (1 + TIE)
         chosen = np.flatnonzero(ties)[-1]
         error = float(errors[best, chosen] / weights.sum())
-        return Best(float(multiples[chosen]), candidates[best], error)
+        targets_of_best = candidates[best].with_error(error)
+        return Best(float(multiples[chosen]), targets_of_best, error)
 
     best = best_of(octaves)
     if octaves.size == 1:

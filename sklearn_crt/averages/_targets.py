@@ -58,6 +58,10 @@ class Targets(ABC):
         """Return the candidates that are compared by leave-one-out error."""
         return (self,)
 
+    def with_error(self, error: float) -> Targets:
+        """Return the targets, which may take their leave-one-out error into account."""
+        return self
+
     def reduced(self) -> Targets:
         """Return an equivalent encoding, with fewer columns if possible."""
         return self

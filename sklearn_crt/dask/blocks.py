@@ -1,12 +1,13 @@
-"""Row blocks of Dask collections, and lazy application of methods to them."""
+"""Row blocks of Dask collections: sums over blocks, and methods applied to them."""
 
 from __future__ import annotations
 
 import math
+import operator
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import dask
 import dask.array as da
@@ -14,8 +15,10 @@ import numpy as np
 from dask.utils import parse_bytes
 
 from .._array import is_lazy
+from ..rows import plain_targets
 
 _SECTION = 2**40  # more rows than any block has
+_BRANCHES = 8  # number of parts that a single task adds up
 
 
 def is_frame(table: Any) -> bool:
@@ -206,6 +209,78 @@ def _unlike(n_blocks, name, n_others):
         f"X has {n_blocks} blocks and {name} {n_others}, of unknown lengths. Take both "
         "from one DataFrame, or call compute_chunk_sizes() on both."
     )
+
+
+def tree_sum(add: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
+    """Return the lazy sum of parts, each of which may be None."""
+    merge = dask.delayed(_add_all, pure=False)
+    while len(parts) > 1:
+        groups = range(0, len(parts), _BRANCHES)
+        parts = [merge(add, list(parts[i : i + _BRANCHES])) for i in groups]
+    return parts[0]
+
+
+def _add_all(add, parts):
+    total = None
+    for part in parts:
+        if total is None:
+            total = part
+        elif part is not None:
+            total = add(total, part)
+    return total
+
+
+@dataclass(frozen=True)
+class FittedPart:
+    """The value fitted to some blocks, and attributes that describe their rows."""
+
+    value: Any
+    noted: dict[str, Any]
+
+    def __add__(self, other: FittedPart) -> FittedPart:
+        """Return the value fitted to the blocks of both parts."""
+        return FittedPart(self.value + other.value, self.noted)
+
+
+class Block(NamedTuple):
+    """The rows of a block, with their targets and weights."""
+
+    X: Any
+    y: Any
+    weights: Any
+    number: int
+    n_before: int  # number of rows in the preceding blocks, or an upper bound
+
+
+def sum_over_blocks(
+    blocks: Blocks,
+    function: Callable[..., Any],
+    *shared: Any,
+    names: Sequence[str] = ("X", "y", "sample_weight"),
+) -> Any:
+    """Return the lazy sum of ``function(*shared, block)`` over the blocks.
+
+    Blocks without rows are skipped. ``names`` lists the collections to read.
+    """
+    call = dask.delayed(_of_block, pure=False)
+    once = [dask.delayed(value, pure=False, traverse=False) for value in shared]
+    tables = blocks.select(*names)
+    pairs = zip(blocks.starts(len(tables)), tables, strict=True)
+    parts = [
+        call(function, once, blocks.layout, names, number, *pair)
+        for number, pair in enumerate(pairs)
+    ]
+    return tree_sum(operator.add, parts)
+
+
+def _of_block(function, shared, layout, names, number, n_before, table):
+    given = dict(zip(names, table, strict=True))
+    y, weights = given.get("y"), given.get("sample_weight")
+    X = layout.read(number, X=given["X"], y=y)
+    weights = None if weights is None else np.asarray(weights)
+    if X.shape[0] == 0 or (weights is not None and not weights.any()):
+        return None
+    return function(*shared, Block(X, plain_targets(y), weights, number, n_before))
 
 
 def map_rows(method: Any, X: Any) -> Any:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import operator
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
 import dask
 import numpy as np
@@ -37,83 +35,10 @@ from ..rows import plain_targets
 from ..rows.raw_table import TableReader, validated_table
 from ..samplers import BaseFeatureSampler, CentersRBFSampler
 from ..tables import AnovaSampler
-from .blocks import Blocks
+from .blocks import Blocks, FittedPart, sum_over_blocks, tree_sum
 
 E = TypeVar("E")
-_BRANCHES = 8  # number of parts that a single task adds up
 _AHEAD = (StandardScaler, MinMaxScaler, MaxAbsScaler, FrozenEstimator)
-
-
-def tree_sum(add: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
-    """Return the lazy sum of parts, each of which may be None."""
-    merge = dask.delayed(_add_all, pure=False)
-    while len(parts) > 1:
-        groups = range(0, len(parts), _BRANCHES)
-        parts = [merge(add, list(parts[i : i + _BRANCHES])) for i in groups]
-    return parts[0]
-
-
-def _add_all(add, parts):
-    total = None
-    for part in parts:
-        if total is None:
-            total = part
-        elif part is not None:
-            total = add(total, part)
-    return total
-
-
-@dataclass(frozen=True)
-class FittedPart:
-    """The value fitted to some blocks, and attributes that describe their rows."""
-
-    value: Any
-    noted: dict[str, Any]
-
-    def __add__(self, other: FittedPart) -> FittedPart:
-        """Return the value fitted to the blocks of both parts."""
-        return FittedPart(self.value + other.value, self.noted)
-
-
-class Block(NamedTuple):
-    """The rows of a block, with their targets and weights."""
-
-    X: Any
-    y: Any
-    weights: Any
-    number: int
-    n_before: int  # number of rows in the preceding blocks, or an upper bound
-
-
-def sum_over_blocks(
-    blocks: Blocks,
-    function: Callable[..., Any],
-    *shared: Any,
-    names: Sequence[str] = ("X", "y", "sample_weight"),
-) -> Any:
-    """Return the lazy sum of ``function(*shared, block)`` over the blocks.
-
-    Blocks without rows are skipped. ``names`` lists the collections to read.
-    """
-    call = dask.delayed(_of_block, pure=False)
-    once = [dask.delayed(value, pure=False, traverse=False) for value in shared]
-    tables = blocks.select(*names)
-    pairs = zip(blocks.starts(len(tables)), tables, strict=True)
-    parts = [
-        call(function, once, blocks.layout, names, number, *pair)
-        for number, pair in enumerate(pairs)
-    ]
-    return tree_sum(operator.add, parts)
-
-
-def _of_block(function, shared, layout, names, number, n_before, table):
-    given = dict(zip(names, table, strict=True))
-    y, weights = given.get("y"), given.get("sample_weight")
-    X = layout.read(number, X=given["X"], y=y)
-    weights = None if weights is None else np.asarray(weights)
-    if X.shape[0] == 0 or (weights is not None and not weights.any()):
-        return None
-    return function(*shared, Block(X, plain_targets(y), weights, number, n_before))
 
 
 def read_statistics(sampler: Any, blocks: Blocks) -> Any:
@@ -412,7 +337,7 @@ def _fitted_to_tables(model, sampler, found, blocks):
     # created once, so that all blocks share one seed
     empty = empty_value(sampler, Batch(np.zeros((0, 0)), y, np.zeros(0)))
     parts = _with_kernel(model, sampler), empty
-    total = sum_over_blocks(blocks, _sample_for_kernel, *parts).compute()
+    total = sum_over_blocks(blocks, _learned_from, *parts).compute()
     return with_value(sampler, total.value.frozen())
 
 
@@ -423,9 +348,14 @@ def _with_kernel(model, sampler):
     return shell
 
 
-def _sample_for_kernel(shell, empty, block):
-    """Return those rows of a block from which the kernel may be learned."""
+def _learned_from(shell, empty, block):
+    """Return the value of an estimator for a block, added to an empty value if given.
+
+    It must be small: a sample of the rows, from which a kernel or a metric is learned.
+    """
     model, batch = read_rows(shell, *block[:3])
+    if empty is None:
+        empty = empty_value(model, batch)
     return FittedPart(empty.plus(batch), columns_of(model))
 
 
@@ -468,12 +398,6 @@ def _fit_metric(metric, tables, ahead, classes):
     if y is None:
         raise ValueError("LearnedMetric needs y, the targets.")
     blocks = Blocks(X, y, sample_weight, ahead)
-    found = sum_over_blocks(blocks, _sample_for_metric, metric).compute()
+    found = sum_over_blocks(blocks, _learned_from, metric, None).compute()
     found = _or_raise(found, sample_weight)
     return finished(metric, found.value, found.noted)
-
-
-def _sample_for_metric(shell, block):
-    """Return those rows of a block from which the metric may be learned."""
-    model, batch = read_rows(shell, *block[:3])
-    return FittedPart(empty_value(model, batch).plus(batch), columns_of(model))

@@ -8,7 +8,6 @@ from .anchored import AnchorMixture as AnchorMixture
 from .base import FeatureMap as FeatureMap
 from .base import FrequencyMap as FrequencyMap
 from .base import PairedColumns as PairedColumns
-from .base import map_arrays as map_arrays
 from .composed import ClusterBlock as ClusterBlock
 from .composed import ClusteredMap as ClusteredMap
 from .composed import Clusters as Clusters

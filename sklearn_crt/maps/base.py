@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .._array import (
-    Array,
-    asarray_like,
-    like_table,
-    part,
-    place_of,
-    row_chunks,
-)
+from .._array import Array, asarray_like, like_table, part, place_of, row_chunks
 from .._compat import cached_property
 from .._kernels import exp_features, weights_from_logs
 from .._workers import Workspace
@@ -435,54 +427,6 @@ def move(tree: Any, like: Array) -> Any:
 
 
 _PLAIN = (int, float, slice, type(None))
-
-
-def map_arrays(
-    function: Callable[..., Any], *trees: Any, path: tuple[str, ...] = ()
-) -> Any:
-    """Apply a function to corresponding arrays of trees with the same structure.
-
-    The function is called with the path of a leaf and the arrays at this leaf, or with
-    the scales of affine forms if the scales differ. ValueError is raised if the trees
-    differ in anything other than the values of their arrays and scales.
-    """
-    first = trees[0]
-    if any(type(tree) is not type(first) for tree in trees):
-        raise ValueError("maps of different kinds")
-    if hasattr(first, "shape") and not isinstance(first, Inputs):
-        return function("__".join(path), *trees)
-    if isinstance(first, tuple):
-        if len({len(tree) for tree in trees}) > 1:
-            raise ValueError("maps of different lengths")
-        nodes = enumerate(zip(*trees, strict=True))
-        return like_tuple(
-            first,
-            [map_arrays(function, *node, path=(*path, str(i))) for i, node in nodes],
-        )
-    names = next((n for kind, n in _NODES if isinstance(first, kind)), None)
-    if names == ("weights",) and "weights" not in vars(first):
-        raise ValueError("frequencies that are no matrix")
-    if names is None:
-        if all(tree == first for tree in trees):
-            return first
-        if path[-1:] != ("scale",):
-            raise ValueError("maps with different parameters")
-        return function("__".join(path), *trees)  # scales of affine forms, one per head
-    rebuilt = copy.copy(first)
-    for name in names:
-        values = (getattr(tree, name) for tree in trees)
-        rebuilt.__dict__[name] = map_arrays(function, *values, path=(*path, name))
-    for name in ("stacked", "_moved"):  # remove outdated caches
-        rebuilt.__dict__.pop(name, None)
-    return rebuilt
-
-
-_NODES: list[tuple[type, tuple[str, ...]]] = [
-    (FeatureMap, ("frame", "tables")),
-    (Frame, ("sigma", "center")),
-    (Affine, ("frequencies", "scale", "offsets")),
-    (Frequencies, ("weights",)),
-]
 
 
 def _field_astype(value: Any, like: np.ndarray) -> Any:

@@ -22,12 +22,7 @@ from .._kernels import exp_features
 from ..frequencies import Frequencies, JointFrequencies
 from ..rows import Inputs, Rows
 from .anchored import AnchoredMap
-from .base import (
-    FeatureMap,
-    FrequencyMap,
-    LogFeatures,
-    mantissa_and_exponent,
-)
+from .base import FeatureMap, FrequencyMap, LogFeatures, mantissa_and_exponent
 from .exponential import ExponentialMap, TrigonometricMap
 from .quadratic import IsotropicQuadratic
 from .radial import Gaussian, GaussianKernel

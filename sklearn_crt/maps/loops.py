@@ -11,11 +11,7 @@ from sklearn.utils import gen_batches
 
 from .._array import joined, namespace_of, on_host, part, row_chunks
 from .._compat import array_device, is_writeable_array
-from .._workers import (
-    effective_n_threads,
-    in_threads,
-    kept_workspace,
-)
+from .._workers import effective_n_threads, in_threads, kept_workspace
 from ..frequencies import Antithetic, Coupling, Independent
 from ..rows import Frame, Inputs
 from .base import FeatureMap, LogFeatures, like_tuple

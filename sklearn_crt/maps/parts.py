@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import polynomial
+from scipy import special
+from scipy.interpolate import PPoly
+from scipy.spatial.distance import cdist
 from sklearn import config_context
 
 from .._array import Array, constant, namespace_of, on_host
@@ -14,7 +19,7 @@ from .._compat import cached_property
 from ..frequencies import Coupling, Frequencies
 from ..rows import Frame, Inputs, Rows
 from .base import FeatureMap, FrequencyMap, LogFeatures, mantissa_and_exponent
-from .variance import angles, orthogonal_sign_moment
+from .variance import tabulate
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +77,70 @@ class SignMap(FrequencyMap):
             gap[(share == 0) | (share == 1)] = 0
             variance -= 0.25 * self.n_pairs * gap
         return np.maximum(variance, 0) / n**2
+
+
+# Let theta be the angle between x and y. For a random direction t, the signs of t.x and
+# t.y differ with probability theta / pi. Each of two orthogonal directions gives a
+# product of two signs. The mean of the product of these products is
+# 1 - 4 / pi E min(theta', delta'). Here theta' is the smaller of theta and pi - theta,
+# and delta' in [0, pi/2] is the angle between two lines, the projections of the two
+# directions onto the plane of x and y. For d > 2 the density of delta' is proportional
+# to 2F1(1, 1; (d + 1)/2; sin(delta)^2). This is the integral over u and v of
+# (1 - u - v + u v sin(delta)^2)^((d - 5)/2), the joint density of delta' and the
+# squared norms u and v of the projections.
+def angles(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Return the angles between all pairs of rows; pi / 2 if one of the two is zero."""
+    # X, Y (n_X, n_features) -> (n_X, n_Y)
+    lengths = [np.linalg.norm(Z, axis=1) for Z in (X, Y)]
+    units = [
+        Z / np.where(length > 0, length, 1)[:, None]
+        for Z, length in zip((X, Y), lengths, strict=True)
+    ]
+    # this formula is accurate near 0 and near pi, unlike the arc cosine
+    theta = 2 * np.arctan2(cdist(*units), cdist(units[0], -units[1]))
+    zero = [length == 0 for length in lengths]
+    theta[zero[0][:, None] != zero[1]] = np.pi / 2
+    theta[zero[0][:, None] & zero[1]] = 0
+    return theta
+
+
+def orthogonal_sign_moment(theta: np.ndarray, n_features: int) -> np.ndarray:
+    """Return the mean product of the sign products of two orthogonal directions."""
+    folded = np.minimum(theta, np.pi - theta)
+    if n_features == 2:  # the projections are the directions themselves
+        return 1 - 4 / np.pi * folded
+    excess, total = _sign_tables(n_features)
+    return 1 - 4 / np.pi * (folded - excess(folded) / total)
+
+
+@lru_cache(maxsize=16)
+def _sign_tables(n_features: int) -> tuple[PPoly, float]:
+    """Return E max(theta' - delta', 0) times a constant as a function of theta'.
+
+    The second result is the constant.
+    """
+
+    def density(delta: np.ndarray) -> np.ndarray:
+        if n_features == 3:  # the series has a logarithmic singularity at pi / 2
+            return -2 * np.log(np.cos(delta)) / np.sin(delta) ** 2
+        return _hypergeometric((n_features + 1) / 2, np.sin(delta) ** 2)
+
+    # the pieces are narrower near pi / 2
+    edges = np.pi / 2 * (1 - np.linspace(1, 0, 201) ** 4)
+    distribution = tabulate(density, edges).antiderivative()
+    return distribution.antiderivative(), float(distribution(np.pi / 2))
+
+
+def _hypergeometric(c: float, z: np.ndarray) -> np.ndarray:
+    """Return 2F1(1, 1; c; z) for 0 <= z <= 1 and c > 2.
+
+    For large c the terms k! / (c)_k z^k are summed, because ``special.hyp2f1``
+    overflows from c = 100 on.
+    """
+    if c < 20:
+        return special.hyp2f1(1, 1, c, z)
+    k = np.arange(64)
+    return polynomial.polyval(z, np.append(1.0, np.cumprod((k + 1) / (c + k))))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state, murmurhash3_32
-from sklearn.utils.validation import check_is_fitted
 
 from .._array import (
     Array,
@@ -27,17 +26,9 @@ from .._compat import (
     StrOptions,
     TypedTransformerMixin,
     _fit_context,
-    cached_property,
 )
-from .._fitted import (
-    Batch,
-    FittedValue,
-    LifeCycle,
-    Step,
-    check_same_params,
-    no_step,
-    value_of,
-)
+from .._fitted import Batch, LifeCycle, Step, no_step
+from .._supervised import SampleValue
 from ..averages._exact import as_kind
 from ..rows import TableLike, are_labels, as_numbers, plain_targets, weighted_rows
 from ..rows.sample import DistinctSample
@@ -65,24 +56,11 @@ def _as_floats(y: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class MetricValue(FittedValue):
-    """A random sample of the rows, and the metric learned from this sample.
+class MetricValue(SampleValue):
+    """A random sample of the rows, and the metric learned from this sample."""
 
-    The sample depends only on the content of the rows. Hence the metric depends neither
-    on their order, nor on whether they are passed at once, in batches, or in merged
-    parts.
-    """
-
-    parameters: Parameters
-    sample: DistinctSample | None = None
     kind: str = "integers"  # kind of targets
-    known: Metric | None = None  # None if it has not been learned yet
-    is_frozen: bool = False
     owner: ClassVar[str] = "LearnedMetric"
-
-    def fitted(self, batch: Batch, step: Step = no_step) -> MetricValue:
-        value = self.plus(batch)
-        return replace(value, known=value.learned(step))
 
     def plus(self, batch: Batch, step: Step = no_step) -> MetricValue:
         X, y, weights = map(to_host, batch[:3])
@@ -91,10 +69,10 @@ class MetricValue(FittedValue):
         return self + replace(self, sample=sample, kind=_target_kind(y), known=None)
 
     def __add__(self, other: MetricValue) -> MetricValue:
-        if self.sample is None or other.sample is None:
-            return other if self.sample is None else self
-        samples, kinds = (self.sample, other.sample), {self.kind, other.kind}
-        shapes = [sample.y.shape[1:] for sample in samples]
+        if self.sample is None:
+            return other
+        shapes = [value.sample.y.shape[1:] for value in (self, other)]
+        kinds = {self.kind, other.kind}
         if kinds >= {"labels", "numbers"} or shapes[0] != shapes[1]:
             before, found = (
                 f"{np.prod(shape, dtype=int)} columns of {kind}"
@@ -105,28 +83,18 @@ class MetricValue(FittedValue):
                 "strings, booleans or integers in one column; numbers are floats."
             )
         kind = (kinds - {"integers"} or kinds).pop()
-        return replace(self, sample=samples[0] + samples[1], kind=kind, known=None)
+        return replace(super().__add__(other), kind=kind)
 
-    def frozen(self, step: Step = no_step) -> MetricValue:
-        return MetricValue(self.parameters, known=self.metric, is_frozen=True)
-
-    @cached_property
-    def metric(self) -> Metric:
-        """The metric learned from all rows so far."""
-        return self.learned() if self.known is None else self.known
-
-    def learned(self, step: Step = no_step) -> Metric:
-        """Learn the metric from the sample."""
-        assert self.sample is not None
-        sample = self.sample
+    def _learn(self, step: Step = no_step) -> Metric:
+        sample, parameters = self.sample, self.choices
         X = as_kind(sample.X, np.ndarray)
         by_class = self.kind == "labels" or (
             self.kind == "integers"
-            and (self.parameters.method == "nca" or are_labels(sample.y.astype(int)))
+            and (parameters.method == "nca" or are_labels(sample.y.astype(int)))
         )
         X = X.astype(np.float64, copy=False)
         table = Table.of(X, sample.y, sample.weights, by_class=by_class)
-        return best_metric(table, self.parameters, step)
+        return best_metric(table, parameters, step)
 
 
 class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle):
@@ -340,11 +308,6 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         """
         return self._extend_value(X, y, sample_weight)
 
-    def _check_same_model(self, other: Any) -> None:
-        pair = self._value, other._value
-        mine, theirs = (one.parameters._replace(seed=0) for one in pair)
-        check_same_params(mine._asdict(), theirs._asdict())
-
     def _read(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
     ) -> Batch:
@@ -394,17 +357,17 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     @property
     def components_(self) -> np.ndarray:
         """Mean derivatives of the output columns with respect to the columns of X."""
-        return value_of(self).metric.slopes
+        return self._value.solution.slopes
 
     @property
     def metric_(self) -> np.ndarray:
         """Mean of J'J over the training rows, for the Jacobian J of the map."""
-        return value_of(self).metric.metric
+        return self._value.solution.metric
 
     @property
     def feature_importances_(self) -> np.ndarray:
         """Diagonal of the metric for standardised columns, scaled to sum to 1."""
-        metric = value_of(self).metric
+        metric = self._value.solution
         found = np.diagonal(metric.metric) * metric.deviation**2
         total = found.sum()
         return found / total if total > 0 else np.full(found.size, 1 / found.size)
@@ -412,21 +375,21 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     @property
     def method_(self) -> str:
         """The method that was chosen."""
-        return value_of(self).metric.method
+        return self._value.solution.method
 
     @property
     def columns_(self) -> str:
         """``"hats"`` if the metric uses hat functions, otherwise ``"linear"``."""
-        return "hats" if value_of(self).metric.features.has_hats else "linear"
+        return "hats" if self._value.solution.features.has_hats else "linear"
 
     @property
     def scores_(self) -> dict[str, float]:
         """The score of each candidate on rows that were not used to learn it."""
-        return dict(value_of(self).metric.scores)
+        return dict(self._value.solution.scores)
 
     @property
     def _n_features_out(self) -> int:
-        return len(value_of(self).metric.components)
+        return len(self._value.solution.components)
 
     # ------------------------------------------------------------- transforming
     def transform(self, X: TableLike) -> Array:
@@ -449,12 +412,12 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         TypeError
             If ``array_api_dispatch=True`` and X is on a device other than the CPU.
         """
-        check_is_fitted(self)
+        value = self._value
         refuse_lazy(self, "sklearn_crt.dask.map_rows(metric.transform, X)", X)
         check_fit_namespace(self, X, "transform")
         rows = validate_rows(self, X, reset=False)
         refuse_device(self, rows, "")
-        metric = value_of(self).metric
+        metric = value.solution
         return to_namespace_of(mapped(metric.features, metric.components, rows), X)
 
     def __sklearn_tags__(self):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import sys
 from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, Literal, Self
@@ -13,60 +11,28 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.kernel_approximation import Nystroem
 from sklearn.utils import column_or_1d, get_tags
 
-from .._array import (
-    check_fit_namespace,
-    refuse_device,
-    refuse_lazy,
-)
-from .._compat import (
-    Interval,
-    RandomState,
-    StrOptions,
-    _fit_context,
-    warn,
-)
-from .._fitted import Batch, LifeCycle, value_of
+from .._array import check_fit_namespace, refuse_device, refuse_lazy
+from .._compat import Interval, RandomState, StrOptions, _fit_context, warn
+from .._fitted import Batch
 from .._kernel_parameter import (
     KERNEL_CONSTRAINTS,
     SIGMA_CONSTRAINTS,
     KernelLike,
     copied_sigma,
-    is_auto,
-    is_row_kernel,
-    resolve_sampler,
-    row_kernel,
+    is_process_kernel,
+    transformer_for,
 )
-from .._state import same
+from .._state import check_same_params
 from .._supervised import SupervisedLifeCycle
-from ..maps import ExponentialPower, Gaussian, Laplacian, Matern, RadialKernel
 from ..rows import Sigma, TableLike
 from ..rows.raw_table import TableReader, read_table_and_targets, validated_table
-from ..samplers import (
-    ExponentialPowerSampler,
-    LaplacianSampler,
-    MaternSampler,
-    TrigRBFSampler,
-)
 from ._effects import EffectsMixin
 from ._sums import FEWEST, RidgeSums, Settings
 
-_SAMPLERS: dict[type, Any] = {
-    Gaussian: TrigRBFSampler,
-    Laplacian: LaplacianSampler,
-    Matern: MaternSampler,
-    ExponentialPower: ExponentialPowerSampler,
-}
 # weights with a larger mean are unlikely to be counts of repeated rows
 _MOST_MEAN_WEIGHT = 10.0
-
-
-def _is_process_kernel(kernel: Any) -> bool:
-    """Return whether a kernel is one of scikit-learn's Gaussian process kernels."""
-    module = sys.modules.get("sklearn.gaussian_process.kernels")
-    return module is not None and isinstance(kernel, module.Kernel)
 
 
 class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
@@ -199,7 +165,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
             self._reader = None  # a reader from an earlier fit is discarded
         batch = super()._read(X, y, sample_weight, first=first, final=final)
         refuse_device(self, batch.X, "")
-        if sparse.issparse(batch.X) and _is_process_kernel(self.kernel):
+        if sparse.issparse(batch.X) and is_process_kernel(self.kernel):
             raise TypeError(
                 f"kernel={self.kernel!r} needs a dense array, but X is sparse. Pass "
                 "X.toarray(), or use a sampler."
@@ -208,7 +174,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
 
     def _validated(self, X: Any, *, reset: bool, **options: Any) -> Any:
         """Return validated rows, as a matrix if the kernel reads raw tables."""
-        reader, kernel = self._reader, self._transformer if reset else None
+        reader, kernel = self._reader, self.kernel if reset else None
         if reader is None and not getattr(kernel, "_reads_tables", False):
             return super()._validated(X, reset=reset, **options)
         if reader is not None and "y" not in options:
@@ -222,7 +188,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         return X, y if options.get("multi_output") else column_or_1d(y, warn=True)
 
     def _empty_value(self, batch: Any) -> RidgeSums:
-        sampler, selects_sigma, resizes = self._resolved
+        sampler, selects_sigma, resizes = transformer_for(self, FEWEST)
         start = RidgeSums.start(sampler)
         if self._reader is not None and not start["is_fixed"]:
             names = "_reader", "n_features_in_", "feature_names_in_"
@@ -236,92 +202,17 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         )
 
     def _check_same_model(self, other: Any) -> None:
-        mine, theirs = (each._value.settings for each in (self, other))
-        pairs = {name: (vars(mine)[name], vars(theirs)[name]) for name in vars(mine)}
-        if all(isinstance(kernel, FrozenEstimator) for kernel in pairs["kernel"]):
+        mine, theirs = (vars(each._value.settings) for each in (self, other))
+        if all(isinstance(each["kernel"], FrozenEstimator) for each in (mine, theirs)):
             # feature maps are compared later, when the sums are added
-            del pairs["kernel"]
+            mine = {**mine, "kernel": theirs["kernel"]}
         super()._check_same_model(other)
-        for name, pair in pairs.items():
-            if not same(*pair):
-                raise ValueError(
-                    f"merge needs the same parameters on both sides, but {name} is "
-                    f"{pair[0]!r} in one and {pair[1]!r} in the other."
-                )
+        check_same_params(mine, theirs)
 
     @property
     def _transformer(self) -> Any:
         """The transformer that computes the features; None if rows are features."""
-        return self._resolved[0]
-
-    @property
-    def _resolved(self) -> tuple[Any, bool, bool]:
-        """The transformer, and whether its sigma and size are still to be chosen.
-
-        The transformer is None if the rows already are features.
-        """
-        kernel, name = self.kernel, type(self).__name__
-        if isinstance(kernel, str) and kernel == "linear":
-            self._check_without_effect("the rows are features already")
-            return None, False, False
-        if not is_row_kernel(kernel):
-            sampler = self._with_random_state(self._with_n_components(kernel))
-            return *resolve_sampler(sampler, self.sigma, name), False
-        kernel, resizes = row_kernel(kernel), is_auto(self.n_components)
-        own = {
-            "n_components": FEWEST if resizes else self.n_components,
-            "random_state": self.random_state,
-        }
-        if isinstance(kernel, RadialKernel):
-            sampler = _sampler_of(kernel).set_params(**own)
-            return *resolve_sampler(sampler, self.sigma, name), resizes
-        if not is_auto(self.sigma):
-            raise ValueError(
-                f"sigma={self.sigma!r} has no effect with kernel={self.kernel!r}, "
-                "which has a length scale of its own. Leave sigma='auto', and set the "
-                "parameters of the kernel."
-            )
-        if not _is_process_kernel(kernel):
-            # imported here, because only a few users need Gaussian process kernels
-            from ._function_kernel import FunctionKernel
-
-            kernel = FunctionKernel(kernel)
-        return Nystroem(kernel=kernel, **own), False, resizes
-
-    def _check_without_effect(self, reason):
-        """Raise ValueError if a parameter of random features is set but not used."""
-        for name in ("sigma", "n_components"):
-            value = getattr(self, name)
-            if not is_auto(value):
-                raise ValueError(
-                    f"{name}={value!r} has no effect with kernel={self.kernel!r}, "
-                    f"because {reason}. Leave {name}='auto', and set the parameters of "
-                    "the transformer that computes the features."
-                )
-
-    def _with_n_components(self, sampler):
-        """Return a transformer with the estimator's number of features, if set."""
-        wanted = self.n_components
-        if is_auto(wanted):
-            return sampler
-        if not (isinstance(sampler, LifeCycle) and hasattr(sampler, "n_components")):
-            self._check_without_effect("only samplers of sklearn_crt are adjusted")
-        name = type(sampler).__name__
-        default = inspect.signature(type(sampler)).parameters["n_components"].default
-        if sampler.n_components not in (default, wanted):
-            raise ValueError(
-                f"n_components={wanted} of {type(self).__name__} and n_components="
-                f"{sampler.n_components} of {name} contradict each other. Set only one "
-                "of them."
-            )
-        return clone(sampler).set_params(n_components=wanted)
-
-    def _with_random_state(self, transformer):
-        """Return a transformer with the estimator's seed, unless it has its own."""
-        params = transformer.get_params(deep=False)
-        if self.random_state is None or params.get("random_state", 0) is not None:
-            return transformer
-        return clone(transformer).set_params(random_state=self.random_state)
+        return transformer_for(self, FEWEST)[0]
 
     def _settings(self, class_weight):
         """Return the validated parameters."""
@@ -362,15 +253,17 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
 
     # -------------------------------------------------------------- predictions
     def _predictions(self, X, method, function):
-        """Evaluate a function of the solution and the features of the given rows."""
-        value = value_of(self)
+        """Evaluate a function of the fitted value and the features of the given rows.
+
+        Return its results, the validated rows and the value.
+        """
+        value = self._value
         check_fit_namespace(self, X, method)
         refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
         rows = self._validated(X, reset=False)
         refuse_device(self, rows, "")
-        solution = value.solution
-        found = value.predictions(rows, lambda Z: function(solution, Z))
-        return found, rows.dtype, solution
+        found = value.predictions(rows, lambda Z: function(value, Z))
+        return found, rows, value
 
     def score_path(self) -> dict[str, np.ndarray]:
         """Return a table of the errors for all candidate sigmas and penalties.
@@ -397,7 +290,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
             rows per feature, and with half of the features if there are at least 1024.
         """
         columns: dict[str, list] = {}
-        for row in value_of(self).table:
+        for row in self._value.table:
             sigma = row["sigma"]
             single = sigma is not None and np.ndim(sigma) == 0
             values = {
@@ -451,7 +344,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
     def __sklearn_tags__(self):
         """Return scikit-learn's tags; the sampler determines which input is allowed."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not _is_process_kernel(self.kernel)
+        tags.input_tags.sparse = not is_process_kernel(self.kernel)
         if hasattr(self.kernel, "fit"):
             inputs = get_tags(self.kernel).input_tags
             tags.input_tags.sparse = inputs.sparse
@@ -468,14 +361,3 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
     @abstractmethod
     def _squeezed(self, values):
         """Return an array (n_outputs, ...) in the shape that users expect."""
-
-
-def _sampler_of(kernel: RadialKernel) -> Any:
-    """Return the sampler whose random features approximate a kernel."""
-    if type(kernel) not in _SAMPLERS:
-        names = ", ".join(kind.__name__ for kind in _SAMPLERS)
-        raise ValueError(
-            f"There is no sampler for kernel={kernel!r}, only for {names}. Pass a "
-            "sampler of your own as kernel."
-        )
-    return _SAMPLERS[type(kernel)](**kernel.get_params())

@@ -223,13 +223,18 @@ class RandomFeatureRidgeClassifier(
 
     def _expected(self, X):
         """Return the predicted indicators of the classes, (n, k)."""
-        return self._predictions(X, "effects", lambda s, Z: (s.predict(Z),))[0][0]
+
+        def scores(value, Z):
+            return (value.solution.predict(Z),)
+
+        return self._predictions(X, "effects", scores)[0][0]
 
     def _probabilities(self, X, method):
         """Return the class probabilities in float64, and the dtype of X."""
 
-        def probabilities(solution, Z):
+        def probabilities(value, Z):
+            solution = value.solution
             return (solution.calibration.probabilities(solution.predict(Z)),)
 
-        (found,), dtype, _ = self._predictions(X, method, probabilities)
-        return found, dtype
+        (found,), rows, _ = self._predictions(X, method, probabilities)
+        return found, rows.dtype

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._compat import available_if
-from .._fitted import value_of
 from ..rows import TableLike
 
 
@@ -33,6 +32,7 @@ def _has_effects(estimator: Any) -> bool:
 class EffectsMixin:
     """Mixin with the method ``effects``, which requires an ANOVA kernel."""
 
+    _value: Any
     kernel_: Any
     n_features_in_: int
     _validated: Any
@@ -68,20 +68,20 @@ class EffectsMixin:
             which the class probabilities are computed.
         """
         rows = self._validated(X, reset=False)
-        value = value_of(self)
+        value = self._value
         solution, settings = value.solution, value.settings
-        effects = self.kernel_._map_of_matrix.effects
-        values, shift = effects.values(rows, solution.coef)
+        anova = self.kernel_._map_of_matrix
+        values, shift = anova.effects(rows, solution.coef)
         intercept = solution.intercept + shift
-        groups = effects.learned.encoding.groups
+        groups = anova.learned.encoding.groups
         columns = [
             tuple(j for owner in subset for j in groups[owner])
-            for subset in effects.subsets
+            for subset in anova.subsets
         ]
         known = getattr(self, "feature_names_in_", None)
         labels = [f"x{j}" for j in range(rows.shape[1])] if known is None else known
         names = [" & ".join(labels[j] for j in each) for each in columns]
-        if effects.learned.kernel.order == "all" or settings.clip:
+        if anova.learned.kernel.order == "all" or settings.clip:
             total = self._expected(X)
             rest = total - intercept - values.sum(axis=1)
             values = np.concatenate([values, rest[:, None]], axis=1)
@@ -97,12 +97,12 @@ class EffectsMixin:
 
         For classifiers, the deviation is None.
         """
-        solution = value_of(self).solution
-        effects = self.kernel_._map_of_matrix.effects
+        solution = self._value.solution
+        anova = self.kernel_._map_of_matrix
         V = np.zeros((grid[0].size, self.n_features_in_))
         for j, values in zip(columns, grid, strict=True):
             V[:, j] = values.ravel()
-        features = effects.features(V, effects.subsets[place])
+        features = anova.effect_features(V, anova.subsets[place])
         mean = features @ solution.coef[:, output]
         if solution.factors is None:
             return mean, None

@@ -11,12 +11,12 @@ from sklearn.frozen import FrozenEstimator
 
 from .._array import to_namespace_of
 from .._compat import RandomState
-from .._fitted import value_of
 from .._kernel_parameter import KernelLike
 from .._quantiles import check_levels, levels_of_interval
 from .._supervised import NumbersMixin
 from ..rows import Sigma, TableLike
 from ._base import BaseRandomFeatureRidge
+from ._sums import RidgeSums
 
 
 class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
@@ -225,10 +225,10 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
             if the training rows leave no degrees of freedom to estimate the noise. They
             are returned only if ``return_std=True``.
         """
-        mean, variance, solution = self._moments(X, "predict", variance=return_std)
+        mean, variance, value = self._moments(X, "predict", variance=return_std)
         if not return_std:
             return self._output(mean, X)
-        std = np.sqrt(solution.noise * (1 + variance))
+        std = np.sqrt(value.solution.noise * (1 + variance))
         return self._output(mean, X), self._output(std, X)
 
     def predict_quantiles(self, X: TableLike, quantiles: ArrayLike) -> np.ndarray:
@@ -372,40 +372,26 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         >>> bool(model.score_samples([[0.0, 0.0, 6.0]]) < 0.01)
         True
         """
-        _, variance, solution = self._moments(X, "score_samples")
-        scores = solution.calibration.scores(np.sqrt(1 + variance))
+        _, variance, value = self._moments(X, "score_samples")
+        scores = value.solution.calibration.scores(np.sqrt(1 + variance))
         return to_namespace_of(scores, X)
 
     def _moments(self, X, method, *, variance=True):
-        """Return predictions, variances relative to the noise, and the solution."""
+        """Return predictions, variances relative to the noise, and the fitted value."""
 
-        def predictions(solution, Z):
-            if not clip:
+        def predictions(value, Z):
+            solution = value.solution
+            if not value.settings.clip:
                 mean = solution.predict(Z)
                 return (mean, solution.variance(Z)) if variance else (mean,)
             found = solution.variance(Z)
             mean = solution.predict(Z, found)
             return np.clip(mean, solution.least, solution.most), found
 
-        clip = value_of(self).settings.clip
-        (mean, *rest), _, solution = self._predictions(X, method, predictions)
+        (mean, *rest), rows, value = self._predictions(X, method, predictions)
         if not (variance and rest):
-            return mean, None, solution
-        return mean, rest[0] + self._unexplained(X, solution.alpha), solution
-
-    def _unexplained(self, X, alpha):
-        """Return the prior variance that the landmarks do not explain, or 0.
-
-        If all training rows are landmarks, their leave-one-out errors include this
-        variance, which is not negligible for targets that are fitted nearly exactly.
-        """
-        own: Any = getattr(self.kernel_, "_map_of_matrix", None)
-        if not getattr(own, "has_all_rows", False):
-            return 0.0
-        if isinstance(self.kernel_, FrozenEstimator) or not np.all(alpha > 0):
-            return 0.0
-        rows = self._validated(X, reset=False)
-        return own.unexplained(rows)[:, None] / alpha
+            return mean, None, value
+        return mean, rest[0] + _unexplained(value, rows), value
 
     def _expected(self, X):
         """Return the same predictions as ``predict``, (n, k)."""
@@ -413,10 +399,11 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
 
     def _quantiles(self, X, method, levels):
         """Return quantiles of the targets, (n, k, n_levels)."""
-        mean, variance, solution = self._moments(X, method)
+        mean, variance, value = self._moments(X, method)
+        solution = value.solution
         errors = solution.calibration.quantiles(np.sqrt(1 + variance), levels)
         values = mean[..., None] + errors
-        if not value_of(self).settings.clip:
+        if not value.settings.clip:
             return values
         return np.clip(values, solution.least[:, None], solution.most[:, None])
 
@@ -429,3 +416,18 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+def _unexplained(value: RidgeSums, rows: np.ndarray) -> np.ndarray | float:
+    """Return the prior variance that the landmarks do not explain, or 0.
+
+    If all training rows are landmarks, their leave-one-out errors include this
+    variance, which is not negligible for targets that are fitted nearly exactly.
+    """
+    sampler, alpha = value.fitted_sampler, value.solution.alpha
+    own: Any = getattr(sampler, "_map_of_matrix", None)
+    if not getattr(own, "has_all_rows", False):
+        return 0.0
+    if isinstance(sampler, FrozenEstimator) or not np.all(alpha > 0):
+        return 0.0
+    return own.unexplained(rows)[:, None] / alpha

@@ -231,17 +231,17 @@ class Regression:
         least = _LEAST * self.values.sum() / self.moments.weight
         return np.geomspace(max(least, 4 * self._tiny), _MOST * most, N_ALPHAS)
 
-    def _inverse(self, alphas: np.ndarray) -> np.ndarray:
-        """Return 1 / (w + alpha), or 0 if both vanish: (r, n_alphas)."""
-        sums = self.values[:, None] + alphas
-        least = np.where(alphas == 0, self._tiny * len(self.values), 0)
-        inverse = np.zeros_like(sums)
-        return np.divide(1, sums, out=inverse, where=sums > least)
+    @cached_property
+    def inverse(self) -> np.ndarray:
+        """1 / (w + alpha) for each penalty, or 0 if both vanish: (r, n_alphas)."""
+        sums = self.values[:, None] + self.alphas
+        least = np.where(self.alphas == 0, self._tiny * len(self.values), 0)
+        return np.divide(1, sums, out=np.zeros_like(sums), where=sums > least)
 
     @cached_property
     def degrees_of_freedom(self) -> np.ndarray:
         """Trace of the hat matrix for each penalty, (n_alphas,)."""
-        return self.values @ self._inverse(self.alphas)
+        return self.values @ self.inverse
 
     @cached_property
     def freedom(self) -> np.ndarray:
@@ -251,7 +251,7 @@ class Regression:
     @cached_property
     def residuals(self) -> np.ndarray:
         """Sums of squared residuals, (n_alphas, k)."""
-        left = (1 - self.values[:, None] * self._inverse(self.alphas)) ** 2
+        left = (1 - self.values[:, None] * self.inverse) ** 2
         return np.maximum(self._rest + left.T @ self._explained, 0)
 
     @property
@@ -267,7 +267,7 @@ class Regression:
         leverage.
         """
         along = (rows.Z - self.moments.z_mean) @ self.vectors  # (n, r)
-        inverse = self._inverse(self.alphas)
+        inverse = self.inverse
         variance = along**2 @ inverse + self.mean_variance  # (n, n_alphas)
         left = 1 - variance * (rows.weights / self.unit)[:, None]
         left[left < self._least_left] = np.nan  # the errors of these rows are unknown
@@ -363,7 +363,7 @@ class Regression:
 
         The penalties of the solution refer to the original weights.
         """
-        inverse = self._inverse(self.alphas[self.best])
+        inverse = self.inverse[:, self.best]
         return Solution(
             z_mean=self.moments.z_mean,
             y_mean=self.moments.y_mean,

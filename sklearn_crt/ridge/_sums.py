@@ -185,9 +185,9 @@ class RidgeSums(MapSums):
         value = super(RidgeSums, value).fixed(step)
         return replace(value, path=(value.sampler,))
 
-    def frozen(self, step: Step = no_step) -> RidgeSums:
+    def frozen(self) -> RidgeSums:
         """Return only what predictions need, stored as compactly as possible."""
-        value = self._without_moments(step)
+        value = self._without_moments()
         return replace(value, solved=(value.solution.packed(),), is_frozen=True)
 
     def _without_moments(self, step: Step = no_step) -> RidgeSums:

@@ -15,7 +15,7 @@ from sklearn.utils import check_array
 from .._array import Array, asarray_like, like_table, on_host, plain_sparse, row_chunks
 from .._compat import cached_property
 from .._workers import Workspace
-from .inputs import DenseInputs, Inputs, Rows, SparseInputs, times_columns
+from .inputs import DenseInputs, Inputs, Rows, SparseInputs, with_data
 from .statistics import Statistics
 
 _LARGEST = 1e154  # largest allowed sigma, whose square is finite
@@ -144,7 +144,8 @@ class Frame:
         sigma, center = np.asarray(self.sigma, dtype=X.dtype), self.center
         shift = None if center is None else sigma * center.astype(X.dtype)
         X = plain_sparse(X)
-        return SparseInputs(times_columns(X, sigma), shift, workspace)
+        factors = sigma if sigma.ndim == 0 else sigma[X.indices]
+        return SparseInputs(with_data(X, X.data * factors), shift, workspace)
 
     def holds(self, X: Rows) -> bool:
         """Return whether the squared norms of all rows are certainly finite."""

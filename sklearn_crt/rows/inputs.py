@@ -158,9 +158,7 @@ class Inputs(ABC):
         # norms are computed first, which raises an error for rows that are too large
         norms = self.sq_norms, other.sq_norms
         products = self.inner(other, out)
-        return _kernels.sq_distances(
-            self._rows, other._rows, products, norms, _difference_norms
-        )
+        return _kernels.sq_distances(self._rows, other._rows, products, norms)
 
     def l1_distances(self, other: Inputs) -> np.ndarray:
         """Return the sums of ``|x_l - y_l|`` for all pairs of rows."""
@@ -448,19 +446,6 @@ def _add_terms(projection: Array, form: Affine, row_term: Array, out: Any) -> Ar
     out += form.offsets
     out += row_term
     return out
-
-
-def _difference_norms(left: Any, right: Any) -> np.ndarray:
-    """Return the squared norms of differences of dense or sparse rows."""
-    return row_norms(left - right, squared=True)
-
-
-def times_columns(rows: Any, factors: np.ndarray) -> Any:
-    """Multiply the columns of rows by factors of shape (n_features,) or ()."""
-    if not sparse.issparse(rows):
-        return rows * factors
-    of_entries = factors if factors.ndim == 0 else factors[rows.indices]
-    return with_data(rows, rows.data * of_entries)
 
 
 def with_data(rows: sparse.csr_array, data: np.ndarray) -> sparse.csr_array:

@@ -11,15 +11,8 @@ if TYPE_CHECKING:
     from ._discrete import GeometricSampler, PoissonSampler
     from ._gerf import GERFSampler
     from ._heavy_tailed import ExponentialPowerSampler, LaplacianSampler, MaternSampler
-    from ._hybrid.clustered import (
-        ClusteredSampler,
-        ComplexExponentialSampler,
-    )
-    from ._hybrid.combinations import (
-        angular_hybrid,
-        clustered_hybrid,
-        gaussian_hybrid,
-    )
+    from ._hybrid.clustered import ClusteredSampler, ComplexExponentialSampler
+    from ._hybrid.combinations import angular_hybrid, clustered_hybrid, gaussian_hybrid
     from ._hybrid.parts import AngularCoefficient, GaussianCoefficient
     from ._hybrid.sampler import HybridSampler
     from ._positive import OPRFSampler, PositiveRBFSampler, SimplexRBFSampler

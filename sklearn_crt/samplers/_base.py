@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, clone
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from .._array import (
     check_fit_namespace,
@@ -33,15 +32,8 @@ from .._compat import (
     _fit_context,
     warn,
 )
-from .._fitted import (
-    FittedValue,
-    LifeCycle,
-    Step,
-    check_same_params,
-    no_step,
-    value_of,
-    with_value,
-)
+from .._fitted import FittedValue, LifeCycle, Step, no_step, with_value
+from .._state import check_same_params
 from ..exceptions import ApproximationWarning
 from ..maps import FeatureMap, relative_error, transform, variance_in_blocks
 from ..rows import (
@@ -126,7 +118,7 @@ class SamplerValue(FittedValue):
             return replace(self, statistics=statistics, dtype=dtype)
         return self.with_map(statistics)
 
-    def frozen(self, step: Step = no_step) -> SamplerValue:
+    def frozen(self) -> SamplerValue:
         assert self.map is not None
         feature_map = self.unfitted._map_without_rows(self.map)
         seed = Statistics(self.statistics.seed)  # statistics without rows
@@ -366,11 +358,8 @@ class BaseFeatureSampler(
         return self._value.unfitted.get_params()
 
     def _check_same_model(self, other: Any) -> None:
-        mine, theirs = (
-            {**one._value.unfitted.get_params(), "n_jobs": None, "random_state": None}
-            for one in (self, other)
-        )
-        check_same_params(mine, theirs)
+        pair = self._value.unfitted, other._value.unfitted
+        check_same_params(*(unfitted.get_params() for unfitted in pair))
 
     def _warn_after_fit(self, batch: Any) -> None:
         """Warn if the predicted error exceeds the kernel value for half the pairs."""
@@ -464,9 +453,8 @@ class BaseFeatureSampler(
         return self._transform(X, key=True)
 
     def _transform(self, X: Any, key: bool) -> Any:
-        check_is_fitted(self)
-        check_fit_namespace(self, X, "transform_key" if key else "transform")
         feature_map = self.map_
+        check_fit_namespace(self, X, "transform_key" if key else "transform")
         rows = self._rows(X, feature_map)
         vars(feature_map)["was_used"] = True  # needed for the warning of partial_fit
         self._warn_of_phases(rows, feature_map)
@@ -597,7 +585,7 @@ class BaseFeatureSampler(
         self, X: TableLike, Y: TableLike | None
     ) -> tuple[Any, Rows, Rows | None]:
         """Return the map and the validated rows, in main memory as SciPy requires."""
-        feature_map = value_of(self).map
+        feature_map = self.map_
         queries = to_host(self._rows(X, feature_map))
         keys = None if Y is None else to_host(self._rows(Y, feature_map))
         return feature_map, queries, keys
@@ -625,7 +613,7 @@ class BaseFeatureSampler(
             If sigma is out of range, if it is ``"median"`` and the sampler has no
             sample of the rows, or if the sampler is frozen.
         """
-        value = value_of(self)
+        value = self._value
         value.check_can_grow("with_sigma")
         unfitted = _unfitted_copy(value.unfitted)
         unfitted.sigma = sigma

@@ -20,22 +20,9 @@ from .._array import (
     to_namespace_of,
     validate_rows,
 )
-from .._compat import (
-    RandomState,
-    StrOptions,
-    TypedTransformerMixin,
-    _fit_context,
-)
-from .._fitted import (
-    Batch,
-    FittedValue,
-    LifeCycle,
-    Step,
-    check_same_params,
-    computed_once,
-    no_step,
-    value_of,
-)
+from .._compat import RandomState, StrOptions, TypedTransformerMixin, _fit_context
+from .._fitted import Batch, LifeCycle, Step, no_step
+from .._supervised import SampleValue
 from .._workers import effective_n_threads, in_threads
 from ..rows import (
     Centers,
@@ -53,7 +40,7 @@ from ._base import BaseFeatureSampler
 _N_ROWS = {"kmeans": 20, "rpcholesky": 10, "random": 1, "array": 0}
 
 
-class _CenterSettings(NamedTuple):
+class _CenterChoices(NamedTuple):
     """The parameters and the seed of a fit."""
 
     sigma: Any
@@ -61,11 +48,7 @@ class _CenterSettings(NamedTuple):
     centers: str  # "array" if the centres are given by the user
     whiten: bool
     seed: int
-
-    @property
-    def n_sampled(self) -> int:
-        """Number of sampled rows from which the centres are chosen."""
-        return _N_ROWS[self.centers] * self.n_components
+    given_centers: Rows | None
 
 
 class _ChosenCenters(NamedTuple):
@@ -79,58 +62,34 @@ class _ChosenCenters(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class CentersValue(FittedValue):
-    """A sample of the rows, and the centres that are chosen from it."""
+class CentersValue(SampleValue):
+    """Statistics and a sample of the rows, and the centres that are chosen from it."""
 
-    settings: _CenterSettings
-    statistics: Statistics
-    given: Rows | None  # centres given by the user; None if they are chosen
-    solved: _ChosenCenters | None = None  # None until the centres are computed
-    is_frozen: bool = False
     owner: ClassVar[str] = "CentersRBFSampler"
 
     def plus(self, batch: Batch, step: Step = no_step) -> CentersValue:
-        sigma = self.settings.sigma
+        sigma, n_points, method, *_ = self.choices
         if not isinstance(sigma, str):
             check_sigma(sigma, batch.X.shape[1])
         median = isinstance(sigma, str) and sigma == "median"
-        n_rows = self.settings.n_sampled
-        statistics = self.statistics.read(batch.X, median=median, rows=n_rows)
-        return replace(self, statistics=statistics, solved=None)
+        n_rows = _N_ROWS[method] * n_points
+        sample = self.sample.read(batch.X, median=median, rows=n_rows)
+        return replace(self, sample=sample, known=None)
 
-    def fitted(self, batch: Batch, step: Step = no_step) -> CentersValue:
-        """Return a copy with its centres, which also keeps the sample of rows."""
-        value = self.plus(batch)
-        return replace(value, solved=value.solution)
-
-    def __add__(self, other: CentersValue) -> CentersValue:
-        statistics = self.statistics + other.statistics
-        return replace(self, statistics=statistics, solved=None)
-
-    def frozen(self, step: Step = no_step) -> CentersValue:
-        """Return a copy that keeps no sample of rows and accepts no more rows."""
-        moments, solved = self.statistics.without_rows(), self.solution
-        return replace(self, statistics=moments, solved=solved, is_frozen=True)
+    def frozen(self) -> CentersValue:
+        return replace(super().frozen(), sample=self.sample.without_rows())
 
     @property
     def origin(self) -> np.ndarray:
         """The mean of the rows, which is subtracted from dense rows."""
-        return self.statistics.query.mean
+        return self.sample.query.mean
 
-    @property
-    def solution(self) -> _ChosenCenters:
-        """The centres for all rows seen so far, computed when they are first needed."""
-        if self.solved is not None:
-            return self.solved
-        return computed_once(self, "computed", self._solve)
-
-    def _solve(self) -> _ChosenCenters:
-        sigma, n_points, method, whiten, seed = self.settings
-        sigma = resolve_sigma(sigma, self.statistics)
-        rows, sample = self.given, self.statistics.query_sample
+    def _learn(self, step: Step = no_step) -> _ChosenCenters:
+        sigma, n_points, method, whiten, seed, rows = self.choices
+        sigma = resolve_sigma(sigma, self.sample)
         n_seen = n_points
         if rows is None:
-            assert sample is not None  # rows have been read
+            sample = self.sample.query_sample
             rows, n_seen = sample.rows, sample.n_seen
         points = Centers(rows, np.full(rows.shape[0], n_seen / rows.shape[0]))
         dense = not sparse.issparse(points.points)
@@ -370,13 +329,6 @@ class CentersRBFSampler(
         """
         return self._extend_value(X, y)
 
-    def _check_same_model(self, other: Any) -> None:
-        mine, theirs = (
-            {**value.settings._asdict(), "seed": 0, "given centers": value.given}
-            for value in (self._value, other._value)
-        )
-        check_same_params(mine, theirs)
-
     def _read(self, X: Any, y: Any, *, first: bool, final: bool) -> Batch:  # type: ignore[override]
         self._note_namespace(X, first=first)
         return Batch(self._validate(X, reset=first), None, None)
@@ -384,11 +336,12 @@ class CentersRBFSampler(
     def _empty_value(self, batch: Any) -> CentersValue:
         random_state = check_random_state(self.random_state)
         seed = tuple(random_state.randint(2**31 - 1, size=4).tolist())
-        centers, points = self.centers, None
+        centers, given = self.centers, None
         if not isinstance(centers, str):
-            points, centers = self._given(batch.X.shape[1]), "array"
-        parameters = self.sigma, self.n_components, centers, self.whiten, seed[0]
-        return CentersValue(_CenterSettings(*parameters), Statistics(seed), points)
+            centers, given = "array", self._given(batch.X.shape[1])
+        size, whiten = self.n_components, self.whiten
+        choices = _CenterChoices(self.sigma, size, centers, whiten, seed[0], given)
+        return CentersValue(choices, Statistics(seed))
 
     def _given(self, n_features):
         """Validate and return the centres that the user gave."""
@@ -418,26 +371,26 @@ class CentersRBFSampler(
     @property
     def centers_(self) -> Rows:
         """The centres, in the units of the columns of X."""
-        return value_of(self).solution.points.points
+        return self._value.solution.points.points
 
     @property
     def sigma_(self) -> float | np.ndarray:
         """Inverse length scale by which the inputs are multiplied."""
-        return value_of(self).solution.sigma
+        return self._value.solution.sigma
 
     @property
     def penalty_(self) -> np.ndarray:
         """Matrix P that defines the ridge penalty ``b @ P @ b`` of coefficients b."""
-        value = value_of(self)
+        value = self._value
         centers, sigma, root = value.solution
-        centers = centers.points
+        points = centers.points
         if root is not None:
-            return np.eye(centers.shape[0], dtype=centers.dtype)
-        return _kernel_rows(centers, centers, sigma, value.origin)(slice(None))
+            return np.eye(points.shape[0], dtype=points.dtype)
+        return _kernel_rows(points, points, sigma, value.origin)(slice(None))
 
     @property
     def _n_features_out(self) -> int:
-        return value_of(self).solution.points.shape[0]
+        return self._value.solution.points.shape[0]
 
     def transform(self, X: TableLike) -> Array:
         """Compute the features of rows from their kernel values at the centres.
@@ -460,7 +413,7 @@ class CentersRBFSampler(
         TypeError
             If X is stored on an accelerator with ``array_api_dispatch=True``.
         """
-        value = value_of(self)
+        value = self._value
         check_fit_namespace(self, X, "transform")
         given, X = X, self._validate(X, reset=False)
         centers, sigma, root = value.solution

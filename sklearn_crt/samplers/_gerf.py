@@ -164,7 +164,7 @@ class GERFSampler(ExponentialSampler):
     @property
     def log_D_(self) -> complex:
         """Logarithm of the constant factor D."""
-        return 0.25 * self.n_features_in_ * log_one_minus(4 * self.A_)
+        return log_one_minus(4 * self.A_) * (0.25 * self.n_features_in_)
 
     @property
     def D_(self) -> complex:

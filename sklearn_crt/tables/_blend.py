@@ -12,6 +12,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._fitted import Step, no_step
 from .._quantiles import Errors, LeftOut
+from .._supervised import SampleValue
 from ..averages import (
     LocalLinearClassifier,
     LocalLinearRegressor,
@@ -21,7 +22,7 @@ from ..metric import LearnedMetric
 from ..ridge import RandomFeatureRidge, RandomFeatureRidgeClassifier
 from ..rows.raw_table import CATEGORY
 from ._columns import AdditiveModel, Encoding
-from ._sampler import AnovaSampler, SampleValue
+from ._sampler import AnovaSampler
 
 FLOOR = 0.002  # smallest class probability that a part predicts
 # predictions may exceed the range of the targets by this proportion of the range

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import blas, lapack
+from scipy.linalg import lapack
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from .._array import Array, check_fit_namespace, refuse_lazy, to_namespace_of
 from .._compat import (
@@ -22,16 +21,8 @@ from .._compat import (
     TypedTransformerMixin,
     _fit_context,
 )
-from .._fitted import (
-    Batch,
-    FittedValue,
-    LifeCycle,
-    Step,
-    check_same_params,
-    computed_once,
-    no_step,
-    value_of,
-)
+from .._fitted import Batch, LifeCycle, Step, no_step
+from .._supervised import SampleValue
 from .._workers import effective_n_threads, in_threads
 from ..rows import TableLike, are_labels, as_numbers, weighted_rows
 from ..rows.raw_table import (
@@ -43,8 +34,8 @@ from ..rows.raw_table import (
 )
 from ..rows.sample import DistinctSample
 from ._columns import Encoding
-from ._effects import AnovaEffects
-from ._learning import EncodedRows, LearnedKernel, cholesky_with_jitter, learn_kernel
+from ._learning import EncodedRows, cholesky_with_jitter, learn_kernel
+from ._map import AnovaMap
 
 # number of rows from which the kernel is learned; more rows hardly matter
 _SAMPLED = 4096
@@ -63,75 +54,6 @@ class _Choices(NamedTuple):
     seed: int
 
 
-@dataclass(frozen=True, eq=False)
-class AnovaMap:
-    """Immutable feature map for rows that a reader has converted."""
-
-    learned: LearnedKernel
-    root: np.ndarray  # (m, m); root @ root.T inverts the kernel matrix of landmarks
-    has_all_rows: bool  # whether each training row is a landmark
-
-    def transform(self, V: np.ndarray) -> np.ndarray:
-        """Return the features of rows, (n, d) -> (n, m)."""
-        # the root is triangular, so half of the products can be skipped
-        kernel = self.kernel(V)
-        features = blas.dtrmm(1.0, self.root.T, kernel.T, lower=1, overwrite_b=1)
-        return features.T.astype(V.dtype, copy=False)
-
-    def kernel(self, V: np.ndarray) -> np.ndarray:
-        """Return the kernel between rows and landmarks, (n, d) -> (n, m)."""
-        return self.learned.kernel(self.learned.encoding.transform(V))
-
-    def unexplained(self, V: np.ndarray) -> np.ndarray:
-        """Return k(x, x) minus the squared norm of the features of x, (n,)."""
-        kernel = self.learned.kernel.diagonal(self.learned.encoding.transform(V))
-        return np.maximum(kernel - np.square(self.transform(V)).sum(axis=1), 0)
-
-    @property
-    def effects(self) -> AnovaEffects:
-        """The decomposition of linear functions of the features into effects."""
-        return AnovaEffects(self.learned, self.root)
-
-
-@dataclass(frozen=True, eq=False)
-class SampleValue(FittedValue):
-    """A sample of the rows, and a result that is learned from it when first needed."""
-
-    choices: Any  # parameters, seed, kinds of columns
-    sample: DistinctSample | None = None
-    known: Any = None  # the learned result; None until first needed
-    is_frozen: bool = False
-    most_rows: ClassVar[int] = _SAMPLED
-
-    @abstractmethod
-    def _learn(self, step: Step = no_step) -> Any:
-        """Learn the result from the sample."""
-
-    def plus(self, batch: Batch, step: Step = no_step) -> Self:
-        new = DistinctSample.of([batch], self.most_rows)
-        sample = new if self.sample is None else self.sample + new
-        return replace(self, sample=sample, known=None)
-
-    def fitted(self, batch: Batch, step: Step = no_step) -> Self:
-        """Return a copy with the extended sample, and the result learned from it."""
-        value = self.plus(batch)
-        return replace(value, known=value._learn(step))
-
-    def __add__(self, other: Self) -> Self:
-        assert self.sample is not None
-        assert other.sample is not None
-        return replace(self, sample=self.sample + other.sample, known=None)
-
-    def frozen(self, step: Step = no_step) -> Self:
-        """Keep only the learned result, to which no rows can be added."""
-        return replace(self, sample=None, known=self.solution, is_frozen=True)
-
-    @property
-    def solution(self) -> Any:
-        """The result learned from all rows so far."""
-        return self.known or computed_once(self, "computed", self._learn)
-
-
 class AnovaValue(SampleValue):
     """A sample of the rows, and the feature map learned from it."""
 
@@ -139,7 +61,6 @@ class AnovaValue(SampleValue):
 
     def _learn(self, step: Step = no_step) -> AnovaMap:
         sample, choices = self.sample, self.choices
-        assert sample is not None  # only called once there are rows
         unit = min(1.0, float(sample.weights.mean()))
         weights = sample.weights / unit
         encoding = Encoding.of(sample.X, weights, choices.kinds, choices.groups)
@@ -155,7 +76,6 @@ class AnovaValue(SampleValue):
 
     def _targets(self, weights: np.ndarray) -> np.ndarray:
         """Return centred targets: class indicators, or numbers of variance 1."""
-        assert self.sample is not None
         y, share = self.sample.y, weights / weights.sum()
         if self.choices.labels:
             T = (y.reshape(len(y), 1) == np.unique(y)).astype(np.float64)
@@ -372,11 +292,6 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         """
         return self._extend_value(X, y, sample_weight)
 
-    def _check_same_model(self, other: Any) -> None:
-        pair = self._value, other._value
-        mine, theirs = (one.choices._replace(seed=0)._asdict() for one in pair)
-        check_same_params(mine, theirs)
-
     def _read(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
     ) -> Batch:
@@ -477,7 +392,7 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
 
     def _matrix(self, X: Any, method: str) -> np.ndarray:
         """Convert a user's table to a matrix."""
-        value_of(self)
+        check_is_fitted(self)
         refuse_lazy(self, f"sklearn_crt.dask.map_rows(sampler.{method}, X)", X)
         check_fit_namespace(self, X, method)
         return self._reader.read(validated_table(self, X, reset=False))

@@ -302,17 +302,17 @@ def test_batches_of_a_long_stream_do_not_count(
     kind, model, sigma, few_rows_at_a_time, rng
 ):
     """Rows in the same order have the same points, whatever the batches."""
-    X, y = table(rng, 6000)
+    X, y = table(rng, 4000)
     X = kind(X)
     classes = {"classes": [0, 1, 2]} if model is NadarayaWatsonClassifier else {}
     new = partial(model, Prototypes(16, random_state=0), sigma=sigma)
     whole = new().fit(X, y)
     expected, points = whole.predict(X), whole.kernel_.prototypes_
-    assert points.weights.sum() == pytest.approx(6000)
+    assert points.weights.sum() == pytest.approx(4000)
     for size in (170, 1100):
         parts = [
             (X[start : start + size], y[start : start + size], None)
-            for start in range(0, 6000, size)
+            for start in range(0, 4000, size)
         ]
         found = in_batches(new(), parts, classes)
         assert_allclose(found.sigma_, whole.sigma_)
@@ -323,9 +323,9 @@ def test_batches_of_a_long_stream_do_not_count(
 @pytest.mark.parametrize("model", [NadarayaWatsonRegressor, LocalLinearRegressor])
 def test_no_call_merges_many_rows(model, few_rows_at_a_time, rng):
     """A call of 250 rows merges about twice as many, never all that were stored."""
-    X, y = table(rng, 12_000)
+    X, y = table(rng, 6000)
     stream, calls = model(Prototypes(16, random_state=0), sigma=1.0), few_rows_at_a_time
-    for start in range(0, 12_000, 250):
+    for start in range(0, 6000, 250):
         calls.clear()
         stream.partial_fit(X[start : start + 250], y[start : start + 250])
         assert sum(calls) <= 3 * 250

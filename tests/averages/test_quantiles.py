@@ -240,7 +240,7 @@ def test_clip_makes_another_margin(rng):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("n_tables", [6, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_tables", [4, pytest.param(20, marks=pytest.mark.slow)])
 def test_intervals_depend_on_content_alone(model, n_tables):
     """A row of weight 2 is one that comes twice, and the order does not matter."""
     for seed in range(n_tables):

@@ -95,9 +95,9 @@ def chosen(cls, sampler, X, y, weights, multiples):
 )
 @pytest.mark.parametrize("cls", [NadarayaWatsonClassifier, NadarayaWatsonRegressor])
 def test_auto_is_the_best_by_predictions_of_rows_left_out(cls, inside, table):
-    X, y, weights = (array[-50:] for array in table)  # with copies
-    X = np.vstack([X, X[-15:]])
-    y, weights = np.r_[y, y[-15:]], np.r_[weights, weights[-15:]]
+    X, y, weights = (array[-30:] for array in table)
+    X = np.vstack([X, X[-10:]])  # with copies
+    y, weights = np.r_[y, y[-10:]], np.r_[weights, weights[-10:]]
     y = y if cls is NadarayaWatsonRegressor else (y > 0).astype(int)
     scale = clone(inside).fit(X, sample_weight=weights).sigma_
     best = chosen(cls, inside, X, y, weights, OCTAVES.tolist())

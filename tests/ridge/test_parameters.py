@@ -69,8 +69,8 @@ def test_names_and_values_stand_for_a_sampler(kernel, sampler, table):
         (1100, 1, 1100),
         (1100, 1e-3, 1100),  # small weights do not count rows
         (1100, 1.25, 1375),
-        (2100, 1, 2048),
-        (17_000, 1, 1024),
+        (300, 7, 2048),
+        (1700, 10, 1024),
     ],
 )
 def test_columns_grow_with_the_number_of_rows(n_rows, mean_weight, expected, rng):
@@ -258,6 +258,7 @@ def test_parameters_out_of_range_or_without_effect(params, message, table):
 
 
 # --------------------------------------------------------------------- grid searches
+@pytest.mark.each_value
 @pytest.mark.parametrize("in_pipeline", [False, True])
 @pytest.mark.parametrize("kind", [RandomFeatureRidge, RandomFeatureRidgeClassifier])
 @pytest.mark.parametrize(

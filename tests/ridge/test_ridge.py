@@ -259,6 +259,7 @@ def test_integer_weights_equal_repeated_rows(kernel, table):
     assert_allclose(found.predict(X), expected.predict(X), rtol=1e-7)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kernel", ["gaussian", OPRF, "linear"], ids=repr)
 @pytest.mark.parametrize("by", ["fit", "partial_fit", "merge"])
 def test_choices_do_not_depend_on_the_unit_of_small_weights(by, kernel, table):
@@ -280,6 +281,7 @@ def test_choices_do_not_depend_on_the_unit_of_small_weights(by, kernel, table):
             assert model.kernel_.n_components == first.kernel_.n_components
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
 @pytest.mark.parametrize("kernel", ["gaussian", OPRF, "linear"], ids=repr)
 def test_decisions_do_not_depend_on_the_unit_of_small_weights(

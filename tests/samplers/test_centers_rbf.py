@@ -46,7 +46,7 @@ def test_centers_are_those_of_two_steps_of_k_means(seed, value_of):
     sigma = np.array([1.0, 0.5, 2.0])
     options = {"n_components": 20, "random_state": seed}
     sampler = CentersRBFSampler(sigma=sigma, **options).fit(X)
-    drawn = Centers(X, np.ones(300)).drawn(20, seed=value_of(sampler).settings.seed)
+    drawn = Centers(X, np.ones(300)).drawn(20, seed=value_of(sampler).choices.seed)
     steps = KMeans(20, init=drawn.points * sigma, n_init=1, max_iter=2, tol=0)
     expected = steps.fit(X * sigma).cluster_centers_ / sigma
     order, found = np.argsort(expected[:, 0]), sampler.centers_
@@ -354,7 +354,7 @@ def test_errors(rng):
         (sampler, CentersRBFSampler(whiten=False).fit(X), "whiten is True in one"),
         (sampler, CentersRBFSampler(sigma=[1.0, 2, 3]).fit(X), "sigma is 'scale' in"),
         (few, CentersRBFSampler(n_components=9).fit(X), "centers is 'array' in one"),
-        (few, clone(few).set_params(centers=X[1:10]).fit(X), "given centers is array"),
+        (few, clone(few).set_params(centers=X[1:10]).fit(X), "given_centers is array"),
     ):
         with pytest.raises(ValueError, match=f"the same parameters .*but {message}"):
             one.merge(other)

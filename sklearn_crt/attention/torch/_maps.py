@@ -16,11 +16,11 @@ from torch import Tensor, distributed, nn
 
 from ..._array import values_are_known
 from ..._fitted import value_of, with_value
-from ...maps import FeatureMap, map_arrays, real_form
+from ...maps import FeatureMap, real_form
 from ...rows import Covariance, Frame
 from ...samplers import DERFSampler, OPRFSampler
 from ...samplers._exponential import optimal_A
-from .._features import resolve, stack_heads
+from .._features import map_arrays, resolve, stack_heads
 from .._state import Groups
 
 # names of the buffers that describe groups of frequencies

@@ -1,4 +1,4 @@
-"""Decomposition of functions with an ANOVA kernel into effects of columns."""
+"""Features of an ANOVA kernel, and effects of columns on linear functions of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from scipy.linalg import blas
 
 from ._kernel import AnovaKernel
 from ._learning import LearnedKernel
@@ -14,18 +15,33 @@ _ENTRIES = 2**22  # maximum number of kernel values in a block of rows
 
 
 @dataclass(frozen=True, eq=False)
-class AnovaEffects:
-    """Effects of a function ``kernel(., landmarks) @ dual``.
+class AnovaMap:
+    """Immutable feature map for rows that a reader has converted.
 
-    The effect of a column is the sum of all its terms, including the one for missing
-    values. The effect of a pair is the sum of all products of a term of one column with
-    a term of the other. Effects have mean zero over the landmarks. If all subsets of
-    columns interact, only the effects of single columns are computed.
+    A linear function of the features is a sum of effects. The effect of a column is the
+    sum of all its terms, including the one for missing values. The effect of a pair is
+    the sum of all products of a term of one column with a term of the other. Effects
+    have mean zero over the landmarks. If all subsets of columns interact, only the
+    effects of single columns are computed.
     """
 
     learned: LearnedKernel
-    root: np.ndarray  # (m, m), with features = kernel @ root
+    root: np.ndarray  # (m, m); root @ root.T inverts the kernel matrix of landmarks
+    has_all_rows: bool  # whether each training row is a landmark
 
+    def transform(self, V: np.ndarray) -> np.ndarray:
+        """Return the features of rows, (n, d) -> (n, m)."""
+        kernel = self.learned.kernel(self.learned.encoding.transform(V))
+        # the root is triangular, so half of the products can be skipped
+        features = blas.dtrmm(1.0, self.root.T, kernel.T, lower=1, overwrite_b=1)
+        return features.T.astype(V.dtype, copy=False)
+
+    def unexplained(self, V: np.ndarray) -> np.ndarray:
+        """Return k(x, x) minus the squared norm of the features of x, (n,)."""
+        kernel = self.learned.kernel.diagonal(self.learned.encoding.transform(V))
+        return np.maximum(kernel - np.square(self.transform(V)).sum(axis=1), 0)
+
+    # ------------------------------------------------------------------ effects
     @property
     def subsets(self) -> list[tuple[int, ...]]:
         """The groups of columns that each effect depends on."""
@@ -34,7 +50,7 @@ class AnovaEffects:
         sizes = range(1, n_most + 1)
         return [subset for size in sizes for subset in combinations(owners, size)]
 
-    def kernel(self, Z: np.ndarray, subset: tuple[int, ...]) -> np.ndarray:
+    def _effect_kernel(self, Z: np.ndarray, subset: tuple[int, ...]) -> np.ndarray:
         """Return an effect's contribution to the kernel of rows and landmarks."""
         kernel, parts = self.learned.kernel, []
         for owner in subset:
@@ -45,13 +61,13 @@ class AnovaEffects:
             return kernel.strength * sums[0] * sums[1]
         return _own_effect(kernel, parts[0])
 
-    def features(self, V: np.ndarray, subset: tuple[int, ...]) -> np.ndarray:
+    def effect_features(self, V: np.ndarray, subset: tuple[int, ...]) -> np.ndarray:
         """Return the features of an effect, which have mean zero over the landmarks."""
         Z, points = self._encoded(V)
-        mean = self.kernel(points, subset).mean(axis=0)
-        return (self.kernel(Z, subset) - mean) @ self.root
+        mean = self._effect_kernel(points, subset).mean(axis=0)
+        return (self._effect_kernel(Z, subset) - mean) @ self.root
 
-    def values(self, V: np.ndarray, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def effects(self, V: np.ndarray, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return all effects, (n, n_effects, k), and a term to add to the intercept.
 
         ``coef`` are the coefficients of the features, (m, k).
