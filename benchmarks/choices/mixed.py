@@ -93,8 +93,8 @@ def tables(
     replaced by their logarithms. All models are as constructed; boosting, CatBoost and
     LightGBM are told which columns are categories. skrub is its tabular_pipeline, which
     ends in boosting, and EBM the explainable boosting machine of interpret. Models that
-    are not installed are left out (``pip install -e .[models]`` installs them). Seconds
-    are those of the processor, for fitting and predicting with one thread.
+    are not installed are left out (the extra ``models`` installs them). Seconds are
+    those of the processor, for fitting and predicting with one thread.
 
     With --cache results are also written to a file, from which those of the other
     models are read the next time.

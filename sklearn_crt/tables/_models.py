@@ -428,4 +428,5 @@ class KernelClassifier(ClassifierMixin, BaseKernelModel):
         y : ndarray of shape (n_samples,)
             Predicted labels.
         """
-        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
+        found = self.predict_proba(X)
+        return self.classes_[np.argmax(found, axis=1)]

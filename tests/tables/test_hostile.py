@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from sklearn_crt import AnovaSampler, RandomFeatureRidge, RandomFeatureRidgeClassifier
+from sklearn_crt import (
+    AnovaSampler,
+    KernelRegressor,
+    RandomFeatureRidge,
+    RandomFeatureRidgeClassifier,
+)
 
 from .test_anova_sampler import mixed_table
 
@@ -59,6 +64,16 @@ def test_columns_without_information_change_nothing(table):
     np.testing.assert_allclose(model.predict(filled), model.predict(wide))
     alone = regressor().fit(wide[["none", "one"]], y)
     np.testing.assert_allclose(alone.predict(wide[["none", "one"]]), y.mean())
+
+
+def test_numbers_in_a_column_that_was_empty_are_ignored(rng):
+    X = np.array([[x, None] for x in rng.normal(size=80)], dtype=object)
+    y = np.sin(3 * X[:, 0].astype(float))
+    model = KernelRegressor(random_state=0).fit(X, y)
+    new = np.c_[rng.normal(size=20), np.full(20, np.nan)]
+    expected = model.score_samples(new)
+    new[:, 1] = rng.normal(size=20)
+    np.testing.assert_array_equal(model.score_samples(new), expected)
 
 
 @pytest.mark.parametrize("value", [1e12, -1e300])
