@@ -5,8 +5,8 @@ in turns, in one process with one thread of BLAS. ``--only`` names what to compa
 
 * features: 1024 random features of 20000 rows, beside those of scikit-learn's
   RBFSampler, with the largest relative difference between both versions.
-* rows: predictions of a single row, beside those of scikit-learn's k nearest neighbours
-  and of histogram gradient boosting.
+* rows: predictions of a single row by each kind of estimator, beside those of
+  scikit-learn's k nearest neighbours and of histogram gradient boosting.
 * averages: kernel averages of 1000 rows over all training rows.
 * local: local linear regression of 1000 rows, in a learned metric.
 * sigma: the fit of local linear regression, which selects ``sigma`` and ``alpha``.
@@ -38,6 +38,7 @@ from sklearn.datasets import make_friedman1
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
 import sklearn_crt
@@ -66,6 +67,18 @@ def estimators(module):
         "NadarayaWatsonClassifier": module.NadarayaWatsonClassifier(sigma=1.5),
         "LocalLinearRegressor": module.LocalLinearRegressor(**fit),
         "LocalLinearClassifier": module.LocalLinearClassifier(**fit),
+    }
+
+
+def all_estimators(module):
+    """Return these estimators, and others whose parameters are chosen by ``fit``."""
+    sampler = module.TrigRBFSampler(n_components=1000, random_state=0)
+    metric = module.LearnedMetric(random_state=0)
+    return {
+        **estimators(module),
+        "RandomFeatureRidge": module.RandomFeatureRidge(sampler),
+        "NadarayaWatsonRegressor, features": module.NadarayaWatsonRegressor(sampler),
+        "LearnedMetric": make_pipeline(metric, module.LocalLinearRegressor()),
     }
 
 
@@ -101,8 +114,8 @@ def one_row(modules, n_rows):
         "KNeighborsRegressor": KNeighborsRegressor(),
         "HistGradientBoostingRegressor": HistGradientBoostingRegressor(),
     }
-    for name in (*peers, *estimators(modules[0])):
-        models = [peers.get(name) or estimators(m)[name] for m in modules]
+    for name in (*peers, *all_estimators(modules[0])):
+        models = [peers.get(name) or all_estimators(m)[name] for m in modules]
         for model in models:
             model.fit(X, labels_for(model, y))
 
