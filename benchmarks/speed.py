@@ -34,7 +34,7 @@ from functools import partial
 from unittest import mock
 
 import numpy as np
-from sklearn.datasets import make_friedman1
+from sklearn.datasets import make_friedman1, make_friedman2, make_friedman3
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.neighbors import KNeighborsRegressor
@@ -102,9 +102,8 @@ def features(modules, n_columns):
 
 
 def labels_for(model, y):
-    """Return labels for a classifier, given or by name, else numbers."""
-    name = model if isinstance(model, str) else type(model).__name__
-    return y > np.mean(y) if "Classifier" in name else y
+    """Return labels for a classifier, and numbers for a regressor."""
+    return y > np.mean(y) if "Classifier" in type(model).__name__ else y
 
 
 def one_row(modules, n_rows):
@@ -163,30 +162,38 @@ def sigma(modules, n_rows):
         yield f"{name}.fit, {n_rows} rows, {said}", calls
 
 
-def queries(repeats):
+def queries(repeats, n_seeds=6):
     """Return the table of fits that compare the errors of 1000 or of 500 rows."""
 
-    def fitted(name, n_queries, X, y):
+    def fitted(n_queries, X, y):
         with mock.patch("sklearn_crt.averages._sigma._N_FITS", n_queries):
-            return getattr(sklearn_crt, name)().fit(X, y)
+            return sklearn_crt.LocalLinearRegressor().fit(X, y)
 
     rows = []
-    for n_rows in SUBJECTS["sigma"][1]:
-        X, y, others = data(n_rows)
-        for name in ("LocalLinearRegressor", "LocalLinearClassifier"):
-            own, truth = labels_for(name, y), labels_for(name, friedman(others))
-            calls = {n: partial(fitted, name, n, X, own) for n in (1000, 500)}
-            chosen = [
-                f"{m.sigma_:.3g}, {m.alpha_:g}, {m.score(others, truth):.4f}"
-                for m in (calls[n]() for n in calls)
-            ]
-            long, short = interleave(calls, repeats, CLOCKS[0]).values()
-            cells = [f"{1e3 * s:.3g}" for s in (long, short)]
-            rows.append(
-                [f"{name}, {n_rows} rows", *cells, f"{long / short:.2f}", *chosen]
-            )
-    columns = ["fit of", "1000", "500", "ratio", "sigma, alpha, score (1000)", "(500)"]
-    return Table("selection of sigma on 1000 and on 500 queries: ms", columns, rows)
+    for name, make in {
+        "friedman1, 10000 x 20": partial(make_friedman1, 11_000, N_COLUMNS, noise=0.5),
+        "friedman1, 3000 x 10": partial(make_friedman1, 4000, noise=1.0),
+        "friedman2, 3000 x 4": partial(make_friedman2, 4000, noise=125.0),
+        "friedman3, 3000 x 4": partial(make_friedman3, 4000, noise=0.1),
+    }.items():
+        scores, same = [], []
+        for seed in range(n_seeds):
+            X, y = make(random_state=seed)
+            X = X / X.std(axis=0)
+            train, test = slice(N_QUERIES, None), slice(N_QUERIES)
+            both = [fitted(n, X[train], y[train]) for n in (1000, 500)]
+            scores.append([model.score(X[test], y[test]) for model in both])
+            (sigma, alpha), others = ((m.sigma_, m.alpha_) for m in both)
+            same.append([sigma == others[0], alpha == others[1]])
+        calls = {n: partial(fitted, n, X[train], y[train]) for n in (1000, 500)}
+        long, short = interleave(calls, repeats, CLOCKS[0]).values()
+        cells = [f"{1e3 * s:.3g}" for s in (long, short)]
+        cells += [f"{long / short:.2f}", *(str(n) for n in np.sum(same, axis=0))]
+        rows.append([name, *cells, *(f"{s:.4f}" for s in np.mean(scores, axis=0))])
+    columns = ["rows", "1000 (ms)", "500 (ms)", "ratio", "same sigma", "same alpha"]
+    columns += ["R2 (1000)", "R2 (500)"]
+    title = f"selection of sigma on 1000 and on 500 queries, {n_seeds} seeds"
+    return Table(title, columns, rows)
 
 
 def attention(modules, n_rows):
