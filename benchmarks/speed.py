@@ -5,8 +5,8 @@ in turns, in one process with one thread of BLAS. ``--only`` names what to compa
 
 * features: 1024 random features of 20000 rows, beside those of scikit-learn's
   RBFSampler, with the largest relative difference between both versions.
-* rows: predictions of a single row, beside those of scikit-learn's k nearest neighbours
-  and of histogram gradient boosting.
+* rows: predictions of a single row by each kind of estimator, beside those of
+  scikit-learn's k nearest neighbours and of histogram gradient boosting.
 * averages: kernel averages of 1000 rows over all training rows.
 * local: local linear regression of 1000 rows, in a learned metric.
 * sigma: the fit of local linear regression, which selects ``sigma`` and ``alpha``.
@@ -34,10 +34,11 @@ from functools import partial
 from unittest import mock
 
 import numpy as np
-from sklearn.datasets import make_friedman1
+from sklearn.datasets import make_friedman1, make_friedman2, make_friedman3
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
 import sklearn_crt
@@ -69,6 +70,18 @@ def estimators(module):
     }
 
 
+def all_estimators(module):
+    """Return these estimators, and others whose parameters are chosen by ``fit``."""
+    sampler = module.TrigRBFSampler(n_components=1000, random_state=0)
+    metric = module.LearnedMetric(random_state=0)
+    return {
+        **estimators(module),
+        "RandomFeatureRidge": module.RandomFeatureRidge(sampler),
+        "NadarayaWatsonRegressor, features": module.NadarayaWatsonRegressor(sampler),
+        "LearnedMetric": make_pipeline(metric, module.LocalLinearRegressor()),
+    }
+
+
 def features(modules, n_columns):
     """Yield random features of both versions, and those of scikit-learn."""
     X64 = np.random.default_rng(0).standard_normal((20_000, n_columns))
@@ -89,9 +102,8 @@ def features(modules, n_columns):
 
 
 def labels_for(model, y):
-    """Return labels for a classifier, given or by name, else numbers."""
-    name = model if isinstance(model, str) else type(model).__name__
-    return y > np.mean(y) if "Classifier" in name else y
+    """Return labels for a classifier, and numbers for a regressor."""
+    return y > np.mean(y) if "Classifier" in type(model).__name__ else y
 
 
 def one_row(modules, n_rows):
@@ -101,8 +113,8 @@ def one_row(modules, n_rows):
         "KNeighborsRegressor": KNeighborsRegressor(),
         "HistGradientBoostingRegressor": HistGradientBoostingRegressor(),
     }
-    for name in (*peers, *estimators(modules[0])):
-        models = [peers.get(name) or estimators(m)[name] for m in modules]
+    for name in (*peers, *all_estimators(modules[0])):
+        models = [peers.get(name) or all_estimators(m)[name] for m in modules]
         for model in models:
             model.fit(X, labels_for(model, y))
 
@@ -150,30 +162,38 @@ def sigma(modules, n_rows):
         yield f"{name}.fit, {n_rows} rows, {said}", calls
 
 
-def queries(repeats):
+def queries(repeats, n_seeds=6):
     """Return the table of fits that compare the errors of 1000 or of 500 rows."""
 
-    def fitted(name, n_queries, X, y):
+    def fitted(n_queries, X, y):
         with mock.patch("sklearn_crt.averages._sigma._N_FITS", n_queries):
-            return getattr(sklearn_crt, name)().fit(X, y)
+            return sklearn_crt.LocalLinearRegressor().fit(X, y)
 
     rows = []
-    for n_rows in SUBJECTS["sigma"][1]:
-        X, y, others = data(n_rows)
-        for name in ("LocalLinearRegressor", "LocalLinearClassifier"):
-            own, truth = labels_for(name, y), labels_for(name, friedman(others))
-            calls = {n: partial(fitted, name, n, X, own) for n in (1000, 500)}
-            chosen = [
-                f"{m.sigma_:.3g}, {m.alpha_:g}, {m.score(others, truth):.4f}"
-                for m in (calls[n]() for n in calls)
-            ]
-            long, short = interleave(calls, repeats, CLOCKS[0]).values()
-            cells = [f"{1e3 * s:.3g}" for s in (long, short)]
-            rows.append(
-                [f"{name}, {n_rows} rows", *cells, f"{long / short:.2f}", *chosen]
-            )
-    columns = ["fit of", "1000", "500", "ratio", "sigma, alpha, score (1000)", "(500)"]
-    return Table("selection of sigma on 1000 and on 500 queries: ms", columns, rows)
+    for name, make in {
+        "friedman1, 10000 x 20": partial(make_friedman1, 11_000, N_COLUMNS, noise=0.5),
+        "friedman1, 3000 x 10": partial(make_friedman1, 4000, noise=1.0),
+        "friedman2, 3000 x 4": partial(make_friedman2, 4000, noise=125.0),
+        "friedman3, 3000 x 4": partial(make_friedman3, 4000, noise=0.1),
+    }.items():
+        scores, same = [], []
+        for seed in range(n_seeds):
+            X, y = make(random_state=seed)
+            X = X / X.std(axis=0)
+            train, test = slice(N_QUERIES, None), slice(N_QUERIES)
+            both = [fitted(n, X[train], y[train]) for n in (1000, 500)]
+            scores.append([model.score(X[test], y[test]) for model in both])
+            (sigma, alpha), others = ((m.sigma_, m.alpha_) for m in both)
+            same.append([sigma == others[0], alpha == others[1]])
+        calls = {n: partial(fitted, n, X[train], y[train]) for n in (1000, 500)}
+        long, short = interleave(calls, repeats, CLOCKS[0]).values()
+        cells = [f"{1e3 * s:.3g}" for s in (long, short)]
+        cells += [f"{long / short:.2f}", *(str(n) for n in np.sum(same, axis=0))]
+        rows.append([name, *cells, *(f"{s:.4f}" for s in np.mean(scores, axis=0))])
+    columns = ["rows", "1000 (ms)", "500 (ms)", "ratio", "same sigma", "same alpha"]
+    columns += ["R2 (1000)", "R2 (500)"]
+    title = f"selection of sigma on 1000 and on 500 queries, {n_seeds} seeds"
+    return Table(title, columns, rows)
 
 
 def attention(modules, n_rows):
