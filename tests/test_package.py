@@ -125,12 +125,11 @@ def run_in_new_process(code, *arguments):
 FIRST_USE = """
 import sys
 
-def forget():
-    for name in [name for name in sys.modules if name.startswith("sklearn_crt")]:
-        del sys.modules[name]
-
 for path in sys.argv[1:]:
-    forget()  # instead of a new process, which would spend a second on scikit-learn
+    # packages that are imported again do not know their submodules yet
+    parents = path.split(".")[:-1]
+    for n in range(len(parents)):
+        sys.modules.pop(".".join(parents[: n + 1]), None)
     scope = {}
     exec("import sklearn_crt", scope)
     print(eval(f"{path}.__name__", scope))

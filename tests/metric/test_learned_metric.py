@@ -289,6 +289,7 @@ def table_for(method, rng):
     return X, (y if method in ("auto", "nca") else y + X[:, 2]), rng.integers(1, 3, 120)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("method", ["auto", *METHODS])
 @pytest.mark.parametrize("n_last", [1, 60])
 def test_batches_after_fit_equal_fit_on_all_rows(method, n_last, rng):
@@ -373,7 +374,7 @@ def test_a_sample_of_many_rows(rng, monkeypatch):
     ids=str,
 )
 def test_a_frozen_metric_is_small_and_cannot_be_extended(options, first, rng):
-    X = rng.normal(size=(300, 60))
+    X = rng.normal(size=(250, 40))
     y = (X[:, 0] > 0).astype(int)
     metric = getattr(LearnedMetric(random_state=0, **options), first)(X, y)
     names = "components_", "metric_", "feature_importances_", "columns_", "scores_"
