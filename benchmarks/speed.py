@@ -10,6 +10,8 @@ in turns, in one process with one thread of BLAS. ``--only`` names what to compa
 * averages: kernel averages of 1000 rows over all training rows.
 * local: local linear regression of 1000 rows, in a learned metric.
 * sigma: the fit of local linear regression, which selects ``sigma`` and ``alpha``.
+* queries: the same fit with 1000 rows, and with 500 rows, whose leave-one-out errors
+  are compared (this version alone).
 * attention: softmax attention of 64 columns, float32.
 * stream: the longest call of ``partial_fit`` with ``Prototypes``, and the score.
 * causal: causal linear attention in torch, beside fused exact attention, and beside the
@@ -29,6 +31,7 @@ import time
 import warnings
 from collections.abc import Callable
 from functools import partial
+from unittest import mock
 
 import numpy as np
 from sklearn.datasets import make_friedman1
@@ -86,8 +89,9 @@ def features(modules, n_columns):
 
 
 def labels_for(model, y):
-    """Return labels for a classifier, and numbers for a regressor."""
-    return y > np.mean(y) if "Classifier" in type(model).__name__ else y
+    """Return labels for a classifier, given or by name, else numbers."""
+    name = model if isinstance(model, str) else type(model).__name__
+    return y > np.mean(y) if "Classifier" in name else y
 
 
 def one_row(modules, n_rows):
@@ -144,6 +148,32 @@ def sigma(modules, n_rows):
         before, now = ((m.fit(X, t).sigma_, m.alpha_) for m, t in with_targets)
         said = "the same sigma and alpha" if before == now else f"{before}, {now}"
         yield f"{name}.fit, {n_rows} rows, {said}", calls
+
+
+def queries(repeats):
+    """Return the table of fits that compare the errors of 1000 or of 500 rows."""
+
+    def fitted(name, n_queries, X, y):
+        with mock.patch("sklearn_crt.averages._sigma._N_FITS", n_queries):
+            return getattr(sklearn_crt, name)().fit(X, y)
+
+    rows = []
+    for n_rows in SUBJECTS["sigma"][1]:
+        X, y, others = data(n_rows)
+        for name in ("LocalLinearRegressor", "LocalLinearClassifier"):
+            own, truth = labels_for(name, y), labels_for(name, friedman(others))
+            calls = {n: partial(fitted, name, n, X, own) for n in (1000, 500)}
+            chosen = [
+                f"{m.sigma_:.3g}, {m.alpha_:g}, {m.score(others, truth):.4f}"
+                for m in (calls[n]() for n in calls)
+            ]
+            long, short = interleave(calls, repeats, CLOCKS[0]).values()
+            cells = [f"{1e3 * s:.3g}" for s in (long, short)]
+            rows.append(
+                [f"{name}, {n_rows} rows", *cells, f"{long / short:.2f}", *chosen]
+            )
+    columns = ["fit of", "1000", "500", "ratio", "sigma, alpha, score (1000)", "(500)"]
+    return Table("selection of sigma on 1000 and on 500 queries: ms", columns, rows)
 
 
 def attention(modules, n_rows):
@@ -302,7 +332,7 @@ def compare(modules, subject, repeats):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("revision", help="the version to compare with, as for git")
-    names = [*SUBJECTS, "stream", "causal", "remainder"]
+    names = [*SUBJECTS, "queries", "stream", "causal", "remainder"]
     parser.add_argument("--only", nargs="+", choices=names, default=names)
     parser.add_argument("--repeats", type=int, default=7)
     options = parser.parse_args()
@@ -311,6 +341,7 @@ def main():
         install(options.revision, folder)
         modules = [importlib.import_module(name) for name in (BEFORE, "sklearn_crt")]
         others: dict[str, Callable[[], Table]] = {
+            "queries": partial(queries, options.repeats),
             "stream": partial(streams, modules),
             "causal": partial(causal, options.repeats),
             "remainder": left_out,

@@ -118,8 +118,7 @@ def effects(rows=3000, sets=SHORT, cache=""):
 
 def _found(rows, seeds, sets, methods, results):
     """Return the means of all measures by table and model, and the models."""
-    found = {}
-    names = [n for n in methods if importlib.util.find_spec(PACKAGES.get(n, "numpy"))]
+    found, names = {}, _installed(methods)
     for table in tqdm(sets, file=sys.stderr):
         for seed in range(seeds):
             try:
@@ -139,8 +138,13 @@ def _found(rows, seeds, sets, methods, results):
     return means, names
 
 
+def _installed(methods):
+    """Return the models whose packages are installed."""
+    return [n for n in methods if importlib.util.find_spec(PACKAGES.get(n, "numpy"))]
+
+
 def _largest(table, rows, results, most=3):
-    """Return a table of the largest effects of both models."""
+    """Return a table of the largest effects of both models, with their percentages."""
     X, X_test, y, _ = _parts(table, rows, 0)
 
     def shares(method):
@@ -153,16 +157,13 @@ def _largest(table, rows, results, most=3):
         order = np.argsort(-sizes)[:most]
         return [[names[e], 100 * sizes[e] / sizes.sum()] for e in order]
 
-    columns = [
-        n for n in EXPLAINED[:2] if n in OWN or importlib.util.find_spec("interpret")
-    ]
-    found = [
-        results.get((table, n, "effects"), _Candidate(n, n in OWN), partial(shares, n))
-        for n in columns
-    ]
-    cells = [[f"{name} ({share:.0f})" for name, share in each] for each in found]
-    ranks = [[str(rank + 1), *row] for rank, row in enumerate(zip(*cells, strict=True))]
-    return Table(f"largest effects, {table} (percent)", ["rank", *columns], ranks)
+    columns, rows = _installed(EXPLAINED[:2]), []
+    for name in columns:
+        key, candidate = (table, 0, name, "effects"), _Candidate(name, name in OWN)
+        found = results.get(key, candidate, partial(shares, name))
+        rows.append([f"{effect} ({share:.0f})" for effect, share in found])
+    ranked = [[str(rank), *row] for rank, row in enumerate(zip(*rows, strict=True), 1)]
+    return Table(f"{table}: largest effects (percent)", ["rank", *columns], ranked)
 
 
 def load_mixed(name):

@@ -206,12 +206,14 @@ class LocalLinear(Targets):
         for j, own in enumerate(weights):
             index = np.flatnonzero(kept[j])
             # gathering most rows would take longer than multiplying all rows
-            if are_most := 2 * index.size > own.size:
+            if are_most := 4 * index.size > 3 * own.size:
                 own = own * kept[j]
             for start in range(0, own.size if are_most else index.size, _MOMENT_ROWS):
                 some = slice(start, start + _MOMENT_ROWS)
-                chosen = some if are_most else index[some]
-                rows, shares = columns[chosen], own[chosen]
+                if are_most:
+                    rows, shares = columns[some], own[some]
+                else:  # this method is faster than indexing with an array
+                    rows, shares = columns.take(index[some], axis=0), own[index[some]]
                 sums[j] += shares @ rows
                 products[j] += (rows * shares[:, None]).T @ rows
         i, k = _upper(width - n_plain)

@@ -24,7 +24,8 @@ from ._nca import learn_nca
 MOST_COLUMNS = 24  # default limit on the number of output columns
 _QUERIES, _KEYS = 500, 1500  # limits on held-out rows and on all rows in the comparison
 _SHARE = 0.4  # maximum proportion of rows predicted in the comparison
-_ROWS_PER_HAT = 5  # with fewer rows per feature, hat functions are not tried
+# with fewer rows per feature, hat functions are not tried for numbers, or for labels
+_ROWS_PER_HAT = 5, 10
 _MANY = 2500  # with more rows, the chosen metric is not relearned from all of them
 _COMPARED = 2500  # maximum number of rows from which AGOP learns in the comparison
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
@@ -113,22 +114,22 @@ def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> M
     On the rows from which it was learned, a metric would seem too accurate. Therefore
     candidates are learned without the last rows, which are then predicted by local
     linear fits to all other rows. Hat functions are not tried if there are few rows per
-    feature, because they could win by chance, nor for labels, where they rarely help.
+    feature, because they could win by chance.
     """
     method, columns = parameters.method, parameters.columns
     linear, hats = (Learner(table, parameters, kind, step) for kind in (False, True))
     if not (table.targets.size and linear.unit):
         return linear.metric("none", np.eye(linear.features.means.size), {})
     n_rows = len(table.X)
-    if columns == "auto" and method == "auto" and table.by_class:
-        columns = "linear"
     if columns != "linear" and not hats.features.has_hats:
         columns = "linear"
-    if columns == "auto" and _ROWS_PER_HAT * hats.features.means.size > n_rows:
+    least = _ROWS_PER_HAT[table.by_class] * hats.features.means.size
+    if columns == "auto" and least > n_rows:
         columns = "linear"
     methods = ["evidence", "agop", "nca"][: 3 if table.by_class else 2]
     candidates = [] if columns == "hats" else [(linear, each) for each in methods]
-    candidates += [] if columns == "linear" else [(hats, methods[0])]
+    method_of_hats = "agop" if table.by_class else "evidence"
+    candidates += [] if columns == "linear" else [(hats, method_of_hats)]
     if method != "auto":
         kinds = {"linear": [linear], "hats": [hats], "auto": [linear, hats]}
         candidates = [(learner, method) for learner in kinds[columns]]
@@ -184,6 +185,10 @@ class Learner:
         targets, weights = table.targets[:n_rows], table.weights[:n_rows]
         if method == "evidence":
             return root_of(learn_evidence(S, targets, weights))
+        if method == "agop" and self.hats:
+            # the evidence of many features would take as long, and is no better start
+            M = np.eye(S.shape[1])
+            return root_of(learn_agop(S, targets, weights, M, seed=seed))
         first = self.root("evidence", n_rows)
         if method == "agop":
             M = first @ first.T

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from .._array import row_chunks
+from .._compat import cached_property
 from .._quantiles import weighted_quantiles
 from ..averages._exact import as_kind
 from ..rows import Rows
@@ -59,19 +61,35 @@ class ColumnFeatures:
         """Whether any column has hat functions, which binary columns do not need."""
         return any(len(knots) > 2 for knots in self.knots)
 
+    @cached_property
+    def _hats(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the columns that have hat functions, their knots, and which are used.
+
+        Columns with fewer knots than others have additional, infinite knots. The last
+        finite knot of a column has no hat function.
+        """
+        # -> (n_columns,), (n_columns, n_knots), (n_columns, n_knots)
+        some = [j for j, knots in enumerate(self.knots) if len(knots) > 2]
+        knots = np.full((len(some), _KNOTS.size), np.inf)
+        for row, j in zip(knots, some, strict=True):
+            row[: self.knots[j].size] = self.knots[j]
+        exists = np.isfinite(knots)
+        exists[:, :-1] &= exists[:, 1:]
+        exists[:, -1] = False
+        return self.kept[some], knots, exists
+
     def _z(self, X: np.ndarray) -> np.ndarray:
         center, deviation = (a.astype(X.dtype) for a in (self.center, self.deviation))
         return (X[:, self.kept] - center) / deviation
 
     def _raw(self, X: np.ndarray) -> np.ndarray:
-        found = [softly_clipped(self._z(X))]
-        for column, knots in zip(X[:, self.kept].T, self.knots, strict=False):
-            if len(knots) > 2:
-                left, share, _ = _between_knots(column, knots)
-                hats = np.eye(len(knots))[:, :-1]
-                gaps = share[:, None] * np.diff(hats, axis=0)[left]
-                found.append((hats[left] + gaps).astype(X.dtype))
-        return np.hstack(found)
+        scores = softly_clipped(self._z(X))
+        columns, knots, exists = self._hats
+        left, share, _ = _between_knots(X[:, columns], knots)
+        hats = np.zeros((*left.shape, knots.shape[1]), X.dtype)
+        np.put_along_axis(hats, left[..., None], 1 - share[..., None], axis=2)
+        np.put_along_axis(hats, left[..., None] + 1, share[..., None], axis=2)
+        return np.hstack([scores, hats[:, exists]])
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Return the standardised features of rows, in the data type of the rows."""
@@ -82,14 +100,14 @@ class ColumnFeatures:
         """Return the derivatives of the features, and the column of each feature."""
         # -> (n_rows, n_features), (n_features,)
         found = [(1 + (self._z(X) / _LIMIT) ** 2) ** -1.5 / self.deviation]
-        columns = list(self.kept)
-        for j, knots in zip(self.kept, self.knots, strict=False):
-            if len(knots) > 2:
-                left, _, slope = _between_knots(X[:, j], knots)
-                rises = np.diff(np.eye(len(knots))[:, :-1], axis=0)
-                found.append(rises[left] * slope[:, None])
-                columns += [j] * (len(knots) - 1)
-        return np.hstack(found) / self.scales, np.array(columns, dtype=int)
+        columns, knots, exists = self._hats
+        left, _, slope = _between_knots(X[:, columns], knots)
+        rises = np.zeros((*left.shape, knots.shape[1]))
+        np.put_along_axis(rises, left[..., None], -slope[..., None], axis=2)
+        np.put_along_axis(rises, left[..., None] + 1, slope[..., None], axis=2)
+        found.append(rises[:, exists])
+        of_hats = np.repeat(columns, exists.sum(axis=1))
+        return np.hstack(found) / self.scales, np.concatenate([self.kept, of_hats])
 
 
 def _between_knots(
@@ -100,10 +118,14 @@ def _between_knots(
     The position grows linearly from 0 at the left knot to 1 at the next knot, and is
     extrapolated and softly clipped beyond the outer knots. The slope is its derivative.
     """
-    # (n_rows,), (n_knots,) -> three arrays (n_rows,)
-    left = np.clip(np.searchsorted(knots, x, side="right") - 1, 0, len(knots) - 2)
-    width = np.diff(knots)[left]
-    share = (x - knots[left]) / width
+    # (n_rows, n_columns), (n_columns, n_knots) -> three arrays (n_rows, n_columns)
+    left = np.zeros(x.shape, int)
+    for knot, following in pairwise(knots[:, 1:].T):
+        left += (x >= knot) & np.isfinite(following)
+    of_column = np.arange(len(knots))
+    first = knots[of_column, left]
+    width = knots[of_column, left + 1] - first
+    share = (x - first) / width
     inside = np.clip(share, 0.0, 1.0)
     beyond = share - inside
     factor = _LIMIT / np.hypot(_LIMIT, beyond)  # factor**3 is the derivative

@@ -39,6 +39,8 @@ _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
 _LEAST_AT_FIRST = 0.1
 # candidates for the power to which blended probabilities are raised
 _POWERS = 0.8, 0.9, 1.0, 1.1, 1.2, 1.35
+_RIDGE = RandomFeatureRidge, RandomFeatureRidgeClassifier
+_LOCAL = LocalLinearRegressor, LocalLinearClassifier
 
 
 class TargetRange(NamedTuple):
@@ -61,12 +63,12 @@ class TargetRange(NamedTuple):
             return (found[:, 0] - y) ** 2
         return -np.log(found[np.arange(len(y)), y])
 
-    def columns(self, found: np.ndarray) -> np.ndarray:
-        """Convert predictions to columns for another model: numbers or logits."""
-        if self.n_classes is None:
-            return found
-        logits = np.log(found) - np.log(found).mean(axis=1, keepdims=True)
-        return logits[:, 1:] if self.n_classes == 2 else logits
+    def with_additive(self, Z: np.ndarray, found: np.ndarray) -> np.ndarray:
+        """Append additive predictions to the columns of rows: numbers or logits."""
+        if self.n_classes is not None:
+            found = np.log(found) - np.log(found).mean(axis=1, keepdims=True)
+            found = found[:, 1:] if self.n_classes == 2 else found
+        return np.column_stack([Z, found])
 
 
 class TableRows(NamedTuple):
@@ -106,31 +108,11 @@ class Part(NamedTuple):
         return targets.bounded(found)
 
 
-def ridge_part(targets: TargetRange, kernel: Any) -> Part:
-    """Return ridge regression or classification with a kernel."""
-    numbers = targets.n_classes is None
-    kind: Any = RandomFeatureRidge if numbers else RandomFeatureRidgeClassifier
-    return Part(targets, kind(kernel))
-
-
-def local_part(targets: TargetRange, metric: Any, **options: Any) -> Part:
-    """Return local linear regression or classification in a metric."""
-    numbers = targets.n_classes is None
-    kind: Any = LocalLinearRegressor if numbers else LocalLinearClassifier
-    return Part(targets, kind(**options), metric)
-
-
-def with_choices(local: Part, *, metric: bool) -> Part:
-    """Return a local linear part that reuses ``sigma`` and ``alpha`` of a fitted part.
-
-    If ``metric`` is True, it also reuses the metric; otherwise it learns a new one.
-    """
-    learned, model = local.metric, local.model
-    options = {"sigma": model.sigma_, "alpha": model.alpha_}
-    kept = FrozenEstimator(learned)
-    if not metric:
-        kept = clone(learned).set_params(columns=learned.columns_)
-    return local_part(local.targets, kept, **options)
+def part_of(targets: TargetRange, kinds: Any, *args: Any, **options: Any) -> Part:
+    """Return the regressor or classifier of a pair, with the given options."""
+    regressor, classifier = kinds
+    kind = regressor if targets.n_classes is None else classifier
+    return Part(targets, kind(*args, **options))
 
 
 def blend_weights(
@@ -194,23 +176,11 @@ class Blend(NamedTuple):
             additive = np.mean([each.predict(Z) for each in self.additives], axis=0)
             total = self.weights["additive"] * additive
             if self.local is not None:
-                Z = with_additive(Z, additive, self.targets)
+                Z = self.targets.with_additive(Z, additive)
                 total = total + self.weights["local linear"] * self.local.predict(Z)
         if self.weights["ANOVA"]:
             total = total + self.weights["ANOVA"] * self.anova.predict(V)
         return calibrated(total, self.power, self.targets)
-
-    @property
-    def ridge(self) -> Any:
-        """The fitted ridge estimator with the ANOVA kernel."""
-        return self.anova.model
-
-
-def with_additive(
-    Z: np.ndarray, additive: np.ndarray, targets: TargetRange
-) -> np.ndarray:
-    """Append the predictions of the additive part to the columns of the rows."""
-    return np.column_stack([Z, targets.columns(additive)])
 
 
 def calibrated(found: np.ndarray, power: float, targets: TargetRange) -> np.ndarray:
@@ -248,7 +218,7 @@ class BlendValue(SampleValue):
             targets = targets._replace(low=low, high=high)
         categories = [j for j, kind in enumerate(choices.kinds) if kind == CATEGORY]
         sampler = AnovaSampler(categories=categories, random_state=choices.seed)
-        anova = ridge_part(targets, sampler).fitted(rows)
+        anova = part_of(targets, _RIDGE, sampler).fitted(rows)
         step()
         unit = min(1.0, float(rows.weights.mean()))
         encoding = Encoding.of(rows.V, rows.weights / unit, choices.kinds, ())
@@ -256,7 +226,7 @@ class BlendValue(SampleValue):
         enough = len(rows.y) >= _LEAST_ROWS
         if enough and all(np.ptp(rows.y[train]) > 0 for train, _ in folds.pairs):
             blend = _with_all_parts(blend, rows, folds, step)
-        shares = blend.ridge.kernel_.feature_importances_
+        shares = anova.model.kernel_.feature_importances_
         plain = rows._replace(V=encoding.one_hot(rows.V))
         similar = similar_rows(plain, encoding.one_hot_sources, shares)
         return blend._replace(similar=similar)
@@ -322,7 +292,7 @@ def _with_all_parts(blend: Blend, rows: TableRows, folds: Folds, step: Step) -> 
     parts, additives = folds.predictions(Part(targets, model), near, keep=True)
     additive = np.empty_like(parts)
     additive[folds.tested] = parts
-    near = near._replace(V=with_additive(near.V, additive, targets))
+    near = near._replace(V=targets.with_additive(near.V, additive))
     folds = folds.with_fewer_tests()
     found = {
         "additive": additive[folds.tested],
@@ -343,9 +313,9 @@ def _anova_predictions(anova: Part, rows: TableRows, folds: Folds) -> np.ndarray
     """Return predictions for test rows; only with few rows, folds learn own kernels."""
     kernel = anova.model.kernel_
     if len(rows.y) > _MANY:
-        anova = ridge_part(anova.targets, FrozenEstimator(kernel))
+        anova = part_of(anova.targets, _RIDGE, FrozenEstimator(kernel))
     elif len(rows.y) >= _FEW:
-        anova = ridge_part(anova.targets, "linear")
+        anova = part_of(anova.targets, _RIDGE, "linear")
         rows = rows._replace(V=kernel.transform(rows.V))
     return folds.predictions(anova, rows)[0]
 
@@ -368,7 +338,7 @@ def _local_part(
         columns="auto" if numbers else "linear",
         random_state=folds.seed,
     )
-    local = local_part(targets, metric)
+    local = part_of(targets, _LOCAL)._replace(metric=metric)
     first = folds._replace(pairs=folds.pairs[:1])
     predictions, (fitted,) = first.predictions(local, near, keep=True)
     tried = [each[: len(predictions)] for each in found.values()] + [predictions]
@@ -376,11 +346,17 @@ def _local_part(
     weights = blend_weights(tried, near.some(first.tested), targets)
     if weights[-1] < _LEAST_AT_FIRST:
         return None
-    each = local if few else with_choices(fitted, metric=True)
+    each = last = local
+    if not few:  # reuse sigma and alpha, and the metric or, in the end, its columns
+        learned, model = fitted.metric, fitted.model
+        last = part_of(targets, _LOCAL, sigma=model.sigma_, alpha=model.alpha_)
+        each = last._replace(metric=FrozenEstimator(learned))
+        metric = clone(metric).set_params(columns=learned.columns_)
+        last = last._replace(metric=metric)
     others = folds._replace(pairs=folds.pairs[1:])
     rest, _ = others.predictions(each, near)
     found["local linear"] = np.concatenate([predictions, rest])
-    return local if few else with_choices(fitted, metric=False)
+    return last
 
 
 def _with_weights(blend: Blend, found: dict[str, np.ndarray], rows: TableRows) -> Blend:

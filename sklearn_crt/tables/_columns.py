@@ -63,18 +63,6 @@ class Score(NamedTuple):
             return softly_clipped(np.clip((values - means) / scales, -1e100, 1e100))
 
 
-class Missing(NamedTuple):
-    """Whether the value of a numeric column is missing."""
-
-    source: int
-    n_codes: int = 2
-
-    @staticmethod
-    def encode(_: Sequence[Missing], values: np.ndarray) -> np.ndarray:
-        """Return 1 for missing numbers and 0 for others."""
-        return np.isnan(values)
-
-
 class Level(NamedTuple):
     """Codes of the frequent categories of a column, and one code for all others."""
 
@@ -90,11 +78,6 @@ class Level(NamedTuple):
         counts = np.bincount(places, weights, len(levels))
         frequent = levels[counts >= _LEAST_COUNT * (1 - 1e-9)]
         return cls(source, np.append(frequent, np.nan))
-
-    @property
-    def n_codes(self) -> int:
-        """Number of codes, including the one for rare categories."""
-        return len(self.levels)
 
     @staticmethod
     def encode(columns: Sequence[Level], values: np.ndarray) -> np.ndarray:
@@ -114,7 +97,7 @@ class Encoding:
     columns of a group that the user has defined.
     """
 
-    columns: tuple[Score | Missing | Level, ...]
+    columns: tuple[Score | Level, ...]
     terms: tuple[tuple[int, ...], ...]  # encoded columns of each term
     owners: tuple[int, ...]  # group of columns to which each term belongs
     groups: tuple[tuple[int, ...], ...]  # columns of the table, by group
@@ -133,7 +116,7 @@ class Encoding:
         grouped = {j for group in groups for j in group}
         alone = [[j] for j in range(V.shape[1]) if j not in grouped]
         every = sorted([*map(sorted, groups), *alone])
-        columns: list[Score | Missing | Level] = []
+        columns: list[Score | Level] = []
         terms, owners = [], []
         for owner, group in enumerate(every):
             first = len(columns)
@@ -146,7 +129,7 @@ class Encoding:
                 if kinds[j] != CATEGORY and np.isnan(V[:, j]).any():
                     terms.append((len(columns),))
                     owners.append(owner)
-                    columns.append(Missing(j))
+                    columns.append(Level(j, np.array([_MISSING, np.nan])))
         return cls(
             tuple(columns), tuple(terms), tuple(owners), tuple(map(tuple, every))
         )
@@ -155,7 +138,7 @@ class Encoding:
         """Return scores and codes, (n, n_encoded), in float64."""
         V = V.astype(np.float64, copy=False)
         encoded = np.empty((len(V), len(self.columns)))
-        for kind in (Score, Missing, Level):
+        for kind in (Score, Level):
             places = [j for j, c in enumerate(self.columns) if isinstance(c, kind)]
             columns: Any = [self.columns[j] for j in places]
             values = V[:, [column.source for column in columns]]
@@ -170,7 +153,7 @@ class Encoding:
     @property
     def _indicators(self) -> tuple[np.ndarray, np.ndarray]:
         """The encoded column and the code of each indicator, (n_indicators,)."""
-        n_codes = [0 if isinstance(c, Score) else c.n_codes for c in self.columns]
+        n_codes = [0 if isinstance(c, Score) else len(c.levels) for c in self.columns]
         codes = np.concatenate([[], *map(np.arange, n_codes)])
         return np.repeat(np.arange(len(n_codes)), n_codes), codes
 
@@ -240,19 +223,15 @@ class AdditiveModel(BaseEstimator):
         pairs = zip(bases.bsplines_, own, strict=True)
         self.splines_ = [BSpline.construct_fast(b.t, w, b.k) for b, w in pairs]
         limits = np.array([b.t[[_DEGREE, ~_DEGREE]] for b in bases.bsplines_])
-        at_limits = np.array(
-            [
-                [basis(ends, derivative) for derivative in (0, 1)]
-                for basis, ends in zip(bases.bsplines_, limits, strict=True)
-            ]
-        )
+        ends = [*zip(bases.bsplines_, limits, strict=True)]
+        values, slopes = (np.array([b(x, nu) for b, x in ends]) for nu in (0, 1))
         # Only the outer bases continue as lines. If many values are equal, other bases
         # may differ from 0 at a limit.
         outer = np.zeros((2, own.shape[1]))
         outer[0, :_DEGREE] = outer[1, -_DEGREE:] = 1
-        at_limits *= np.array([outer - 1, outer])
         self.limits_ = limits.T
-        self.jumps_, self.slopes_ = np.einsum("jdeb,jbk->dejk", at_limits, own)
+        self.jumps_ = np.einsum("jeb,jbk->ejk", values * (outer - 1), own)
+        self.slopes_ = np.einsum("jeb,jbk->ejk", slopes * outer, own)
 
     def predict(self, Z: np.ndarray) -> np.ndarray:
         """Return numbers or decision values, (n, k)."""

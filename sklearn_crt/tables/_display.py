@@ -229,10 +229,9 @@ def _axis(estimator: Any, X: Any, j: int, n_columns: int) -> _Axis:
         codes, texts = codes_of(column), np.asarray(column, dtype=object)
         found, first, counts = np.unique(codes, return_index=True, return_counts=True)
         chosen = np.sort(np.argsort(-counts, kind="stable")[:_MOST_LEVELS])
-        known = [np.isnan(code) for code in found[chosen]]
         labels = [
-            "missing" if missing else str(texts[first[place]])
-            for place, missing in zip(chosen, known, strict=True)
+            "missing" if np.isnan(found[each]) else str(texts[first[each]])
+            for each in chosen
         ]
         return _Axis(name, found[chosen], labels)
     numbers = reader.read_column(column, j)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._workers import Workspace
 
+_ALL: Any = slice(None)
 _BLOCK = 512  # number of rows for which kernel values are computed at a time
 Order = Any  # 1, 2 or "all"
 
@@ -51,15 +52,11 @@ class ColumnKernels:
         This saves time, because many columns have only a few distinct values.
         """
         columns = list(self.terms[q])
-        values: np.ndarray
-        places: Any = slice(None)
+        values, places = Z[:, columns], _ALL
         if len(columns) == 1 and len(Z) > 1:
-            values, places = np.unique(Z[:, columns[0]], return_inverse=True)
-            if 2 * len(values) > len(Z):
-                values, places = Z[:, columns[0]], slice(None)
-            values = values[:, None]
-        else:
-            values = Z[:, columns]
+            distinct, place_of_row = np.unique(values[:, 0], return_inverse=True)
+            if 2 * len(distinct) <= len(Z):
+                values, places = distinct[:, None], place_of_row
         points = self.points[:, columns]
         K = _raw(values.astype(dtype), points.astype(dtype), self.is_score[columns])
         K -= self.means[q].astype(dtype)
@@ -112,7 +109,7 @@ class TermSums:
         if order == 2:
             self.squares[:] = 0
 
-    def add(self, term: np.ndarray, places: Any = slice(None)) -> None:
+    def add(self, term: np.ndarray, places: Any = _ALL) -> None:
         """Add a weighted term; ``places`` contains the index of each row's value."""
         if self.order == "all":
             self.total *= (1 + self.strength * term)[places]

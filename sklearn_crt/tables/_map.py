@@ -46,10 +46,9 @@ class AnovaMap:
     def subsets(self) -> list[tuple[int, ...]]:
         """The groups of columns that each effect depends on."""
         owners = sorted(set(self.learned.encoding.owners))
-        single: list[tuple[int, ...]] = [(owner,) for owner in owners]
-        return single + (
-            [*combinations(owners, 2)] if self.learned.kernel.order == 2 else []
-        )
+        n_most = 2 if self.learned.kernel.order == 2 else 1
+        sizes = range(1, n_most + 1)
+        return [subset for size in sizes for subset in combinations(owners, size)]
 
     def _effect_kernel(self, Z: np.ndarray, subset: tuple[int, ...]) -> np.ndarray:
         """Return an effect's contribution to the kernel of rows and landmarks."""

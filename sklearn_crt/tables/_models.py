@@ -12,17 +12,8 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._compat import (
-    Interval,
-    RandomState,
-    StrOptions,
-    _fit_context,
-)
-from .._fitted import (
-    Batch,
-    LifeCycle,
-    value_of,
-)
+from .._compat import Interval, RandomState, StrOptions, _fit_context
+from .._fitted import Batch, LifeCycle, value_of
 from .._quantiles import check_levels, levels_of_interval
 from ..ridge._effects import Effects
 from ..rows import (
@@ -32,11 +23,7 @@ from ..rows import (
     read_weights,
     weighted_rows,
 )
-from ..rows.raw_table import (
-    TableReader,
-    read_table_and_targets,
-    validated_table,
-)
+from ..rows.raw_table import TableReader, read_table_and_targets, validated_table
 from ._blend import BlendChoices, BlendValue
 
 
@@ -128,9 +115,8 @@ class BaseKernelModel(LifeCycle):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         kinds, classes = self._reader.kinds, getattr(self, "classes_", None)
         n_classes = None if classes is None else len(classes)
-        return BlendValue(
-            BlendChoices(self.n_folds, self.n_jobs, seed, kinds, n_classes)
-        )
+        folds = self.n_folds, self.n_jobs
+        return BlendValue(BlendChoices(*folds, seed, kinds, n_classes))
 
     def _check_same_model(self, other: Any) -> None:
         if hasattr(self, "classes_"):
@@ -182,7 +168,7 @@ class BaseKernelModel(LifeCycle):
     @property
     def feature_importances_(self) -> np.ndarray:
         """Importance of each column of X in the ANOVA model; the sum is 1."""
-        return self._value.solution.ridge.kernel_.feature_importances_
+        return self._value.solution.anova.model.kernel_.feature_importances_
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags, which allow raw tables."""
@@ -308,7 +294,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         blend = self._value.solution
         errors = blend.errors
         if errors is None:
-            return blend.ridge.predict_quantiles(V, quantiles)
+            return blend.anova.model.predict_quantiles(V, quantiles)
         values = mean + errors.quantiles(np.ones_like(mean), levels)[:, 0]
         return values[:, 0] if np.ndim(quantiles) == 0 else values
 
@@ -328,7 +314,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
             contribution of the other two models.
         """
         (V, mean), blend = self._predictions(X), self._value.solution
-        weight, found = blend.weights["ANOVA"], blend.ridge.effects(V)
+        weight, found = blend.weights["ANOVA"], blend.anova.model.effects(V)
         known = getattr(self, "feature_names_in_", None)
         labels = [f"x{j}" for j in range(V.shape[1])] if known is None else known
         keep = [e for e, columns in enumerate(found.columns) if columns]
@@ -344,7 +330,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     ) -> tuple[np.ndarray, None]:
         """Return an effect at given values of its columns, without a deviation."""
         blend = self._value.solution
-        mean, _ = blend.ridge._effect_at(place, columns, grid, output)
+        mean, _ = blend.anova.model._effect_at(place, columns, grid, output)
         return blend.weights["ANOVA"] * mean, None
 
 
@@ -442,5 +428,4 @@ class KernelClassifier(ClassifierMixin, BaseKernelModel):
         y : ndarray of shape (n_samples,)
             Predicted labels.
         """
-        found = self.predict_proba(X)
-        return self.classes_[np.argmax(found, axis=1)]
+        return self.classes_[np.argmax(self.predict_proba(X), axis=1)]

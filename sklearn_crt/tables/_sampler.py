@@ -319,16 +319,8 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
             )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         labels = batch.y.dtype.kind != "f"
-        return AnovaValue(
-            _Choices(
-                self.order,
-                self.n_components,
-                tuple(groups),
-                reader.kinds,
-                labels,
-                seed,
-            )
-        )
+        options = self.order, self.n_components, tuple(groups)
+        return AnovaValue(_Choices(*options, reader.kinds, labels, seed))
 
     # ------------------------------------------------------------- transforming
     def transform(self, X: TableLike) -> Array:

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
-from sklearn_crt import LearnedMetric
+from sklearn_crt import LearnedMetric, LocalLinearClassifier
 
 METHODS = "evidence", "agop", "nca"
 
@@ -35,12 +35,14 @@ def angle(metric, B):
 
 
 # --------------------------------------------------------------------- what it finds
-@pytest.mark.parametrize("n_rows", [89, 90])
-def test_hats_need_five_rows_each(n_rows, rng):
+@pytest.mark.parametrize("n_rows", [89, 90, 179, 180])
+def test_hats_need_five_or_ten_rows_each(n_rows, rng):
     """Three columns have 18 functions, of which three are scores."""
     X = rng.normal(size=(n_rows, 3))
     metric = LearnedMetric(random_state=0).fit(X, X[:, 0] ** 2)
     assert ("evidence, hats" in metric.scores_) == (n_rows >= 90)
+    metric = LearnedMetric(random_state=0).fit(X, X[:, 0] ** 2 > 1)
+    assert ("agop, hats" in metric.scores_) == (n_rows >= 180)
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
@@ -84,6 +86,19 @@ def test_hats_represent_effects_that_rise_and_fall(rng):
     linear = LearnedMetric(columns="linear", random_state=0).fit(X, y)
     a, b, c = linear.transform([[-0.9, 0.0], [0.9, 0.0], [0.1, 0.0]])
     assert np.linalg.norm(a - b) > np.linalg.norm(a - c)
+
+
+def test_hats_separate_classes_by_several_intervals(rng):
+    """A class is likely if many of six columns are near 0, on either side of it."""
+    X = rng.uniform(-1, 1, size=(1500, 6))
+    y = np.sum(np.abs(X) < 0.5, axis=1) > 3
+    correct = {}
+    for columns in ("linear", "auto"):
+        metric = LearnedMetric(columns=columns, random_state=0)
+        model = make_pipeline(metric, LocalLinearClassifier()).fit(X[:1000], y[:1000])
+        correct[columns] = model.score(X[1000:], y[1000:])
+    assert (model[0].method_, model[0].columns_) == ("agop", "hats")
+    assert 1 - correct["auto"] < 0.7 * (1 - correct["linear"])
 
 
 @pytest.mark.parametrize("method", METHODS)
