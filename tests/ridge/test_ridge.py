@@ -413,6 +413,7 @@ def faults():
     yield "tiny", 1e-100 * X, 1e-100 * X[:, 0]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("alpha", ["auto", 0.0, 1.0])
 @pytest.mark.parametrize("kernel", ["linear", "gaussian"])
 @pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault[0])
