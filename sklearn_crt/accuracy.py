@@ -126,12 +126,14 @@ def n_components_for(
     def is_enough(m):
         return m * alpha - coupling.n_pairs(m, d) * beta <= (m * rms_error) ** 2
 
-    n_frequencies = 1 + bisect_left(range(1, _MOST + 1), True, key=is_enough)
-    if n_frequencies > _MOST:
-        raise ValueError(
-            f"More than {_MOST} frequencies would be needed; ask for a larger "
-            "rms_error."
-        )
+    high = 1  # doubled first, because blocks are counted one by one
+    while not is_enough(high):
+        high *= 2
+        if high > _MOST:
+            message = f"More than {_MOST} frequencies would be needed"
+            raise ValueError(f"{message}; increase rms_error.")
+    numbers = range(high // 2 + 1, high + 1)
+    n_frequencies = numbers[bisect_left(numbers, True, key=is_enough)]
     return n_frequencies * one.map_.columns_per_frequency
 
 

@@ -12,6 +12,7 @@ from sklearn_crt import (
     AnovaSampler,
     DERFSampler,
     LearnedMetric,
+    LocalLinearClassifier,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
@@ -125,16 +126,20 @@ def test_threads_give_what_one_gives(rng, estimator, hasty):
 # these, while the others have each estimator and each kind of fitted value.
 EXPENSIVE = [
     RandomFeatureRidge(),
+    RandomFeatureRidge(AnovaSampler(), n_components=20, random_state=0),
+    RandomFeatureRidge(TrigRBFSampler(n_components=30)),
     RandomFeatureRidgeClassifier(),
     RandomFeatureRidgeClassifier(n_components=20, random_state=0),
     RandomFeatureRidgeClassifier(AnovaSampler(), n_components=20, random_state=0),
     LearnedMetric(),
+    LocalLinearClassifier(),
     LocalLinearRegressor(),
     LocalLinearRegressor(clip=True),
     LocalLinearRegressor(Prototypes(20), alpha=0.1),
     NadarayaWatsonClassifier("matern", sigma="median"),
     NadarayaWatsonClassifier(OPRFSampler(random_state=0)),
     NadarayaWatsonClassifier(Prototypes(random_state=0)),
+    NadarayaWatsonRegressor(),
     NadarayaWatsonRegressor(OPRFSampler(n_components=20)),
     NadarayaWatsonRegressor(Prototypes(20)),
 ]
@@ -144,18 +149,17 @@ SHARED = [
     *(pytest.param(one, marks=pytest.mark.slow) for one in EXPENSIVE),
     NadarayaWatsonClassifier(OPRFSampler(n_components=20)),
     NadarayaWatsonRegressor(Prototypes(5)),
+    LocalLinearClassifier(sigma=1.0, alpha=0.1),
     LocalLinearRegressor(Prototypes(5), sigma=1.0, alpha=0.1),
-    RandomFeatureRidge(TrigRBFSampler(n_components=30)),
-    RandomFeatureRidgeClassifier(TrigRBFSampler(n_components=30), alpha=1.0),
+    RandomFeatureRidgeClassifier(TrigRBFSampler(n_components=30), sigma=1.0, alpha=1.0),
     RandomFeatureRidge("linear"),
-    NadarayaWatsonRegressor(),
     NadarayaWatsonClassifier("linear"),
 ]
 
 
 @pytest.mark.parametrize("estimator", SHARED, ids=repr)
 def test_threads_share_an_estimator(rng, estimator):
-    X = rng.standard_normal((60, 4))
+    X = rng.standard_normal((48, 4))
     y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(len(X))
     if not is_regressor(estimator):
         y = (y > 0).astype(int)

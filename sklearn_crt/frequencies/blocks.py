@@ -68,8 +68,9 @@ class BlockCoupling(Coupling):
         return not self.stratified
 
     def block_sizes(self, n_frequencies: int, n_features: int) -> np.ndarray:
-        full, rest = divmod(n_frequencies, n_features)
-        return np.array([n_features] * full + [rest] * (rest > 0))
+        sizes = np.full(math.ceil(n_frequencies / n_features), n_features)
+        sizes[-1] -= -n_frequencies % n_features  # the last block may be smaller
+        return sizes
 
     def draw(
         self, radial_law: Family, n_frequencies: int, n_features: int, rng: Generator

@@ -485,6 +485,7 @@ def rows_and_queries(name, rng):
     return X, np.concatenate([X[:200], X[300:500] + 0.1, far])
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("sigma", [2.0, 8.0])
 @pytest.mark.parametrize("remainder", [0.0, 1e-3, 0.3])
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])

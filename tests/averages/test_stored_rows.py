@@ -91,6 +91,7 @@ def test_rows_added_later_are_stored_too(rng):
     assert_allclose(model.predict(X), whole.predict(X), rtol=1e-10)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("distance", [0, 3, 9, 20, 60, 300, 1e4])
 @pytest.mark.parametrize("weighted", [False, True])

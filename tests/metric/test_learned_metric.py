@@ -321,7 +321,7 @@ def test_merged_halves_equal_fit_on_all_rows(method, rng):
 def test_integers_are_labels_or_numbers_by_all_rows(rng):
     """The first 60 rows alone have few different integers, all 240 have many."""
     X, y = rng.normal(size=(240, 4)), rng.permutation(240)
-    metric = LearnedMetric(method="agop", random_state=0)
+    metric = LearnedMetric(method="agop", columns="linear", random_state=0)
     expected = clone(metric).fit(X, y.astype(float)).metric_
     batches = clone(metric).fit(X[:60], y[:60]).partial_fit(X[60:], y[60:])
     merged = clone(metric).fit(X[60:], y[60:]).merge(clone(metric).fit(X[:60], y[:60]))

@@ -258,6 +258,7 @@ def test_parameters_out_of_range_or_without_effect(params, message, table):
 
 
 # --------------------------------------------------------------------- grid searches
+@pytest.mark.usefixtures("few_features")
 @pytest.mark.each_value
 @pytest.mark.parametrize("in_pipeline", [False, True])
 @pytest.mark.parametrize("kind", [RandomFeatureRidge, RandomFeatureRidgeClassifier])

@@ -164,6 +164,7 @@ def test_centres_have_the_penalty_of_kernel_ridge(table):
 
 
 # ----------------------------------------------------------- batches and weights
+@pytest.mark.usefixtures("few_features")
 @pytest.mark.parametrize("kernel", [FIXED, OPRF, "linear", "gaussian"], ids=repr)
 def test_batches_in_any_order(kernel, table):
     X, y, _ = table
@@ -178,6 +179,7 @@ def test_batches_in_any_order(kernel, table):
     assert model.kernel_ == "linear" or model.sigma_ == pytest.approx(whole.sigma_)
 
 
+@pytest.mark.usefixtures("few_features")
 @pytest.mark.parametrize("kernel", [FIXED, OPRF, "linear", "matern"], ids=repr)
 def test_partial_fit_after_fit_equals_fit_on_all_rows(kernel, table):
     X, y, weights = table
@@ -196,6 +198,7 @@ def test_partial_fit_after_fit_equals_fit_on_all_rows(kernel, table):
     assert_allclose(model.decision_function(X), expected, atol=1e-8)
 
 
+@pytest.mark.usefixtures("few_features")
 def test_merge_equals_fit(table, frozen):
     X, y, _ = table
     # the least penalties of "auto" magnify the rounding of sums a billion times
@@ -243,6 +246,7 @@ def test_merge_raises_where_models_differ(table, frozen):
         one.merge(other)
 
 
+@pytest.mark.usefixtures("few_features")
 @pytest.mark.parametrize("kernel", ["gaussian", FIXED], ids=repr)
 def test_integer_weights_equal_repeated_rows(kernel, table):
     X, y, weights = table
@@ -259,6 +263,7 @@ def test_integer_weights_equal_repeated_rows(kernel, table):
     assert_allclose(found.predict(X), expected.predict(X), rtol=1e-7)
 
 
+@pytest.mark.usefixtures("few_features")
 @pytest.mark.each_value
 @pytest.mark.parametrize("kernel", ["gaussian", OPRF, "linear"], ids=repr)
 @pytest.mark.parametrize("by", ["fit", "partial_fit", "merge"])
@@ -281,6 +286,7 @@ def test_choices_do_not_depend_on_the_unit_of_small_weights(by, kernel, table):
             assert model.kernel_.n_components == first.kernel_.n_components
 
 
+@pytest.mark.usefixtures("few_features")
 @pytest.mark.each_value
 @pytest.mark.parametrize("class_weight", [None, "balanced"])
 @pytest.mark.parametrize("kernel", ["gaussian", OPRF, "linear"], ids=repr)
@@ -311,6 +317,7 @@ def fitted_by(by, model, X, y, weights):
     return left.merge(right)
 
 
+@pytest.mark.usefixtures("few_features")
 def test_equal_weights_below_one_equal_no_weights(table):
     X, y, _ = table
     expected = RandomFeatureRidge(random_state=0).fit(X, y)
@@ -406,6 +413,7 @@ def faults():
     yield "tiny", 1e-100 * X, 1e-100 * X[:, 0]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("alpha", ["auto", 0.0, 1.0])
 @pytest.mark.parametrize("kernel", ["linear", "gaussian"])
 @pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault[0])
@@ -501,6 +509,7 @@ def test_a_frozen_regressor_keeps_half_a_matrix_for_standard_deviations(n_rows, 
         assert_allclose(one, other, rtol=1e-9)
 
 
+@pytest.mark.usefixtures("few_features")
 @pytest.mark.parametrize("kernel", ["gaussian", FIXED, "linear"], ids=repr)
 def test_a_frozen_model_accepts_no_further_rows(kernel, table):
     X, y, _ = table
