@@ -110,10 +110,10 @@ def computed_once(value: Any, name: Any, compute: Callable[[], T]) -> T:
 
 
 class _NoValue:
-    """The fitted value of an estimator before the first fit, which cannot be read."""
+    """Placeholder for the fitted value before ``fit``; reading it raises an error."""
 
     def __get__(self, estimator: Any, owner: type) -> Any:
-        """Raise NotFittedError, also from properties that read the fitted value."""
+        """Raise NotFittedError, even if a property such as ``sigma_`` reads it."""
         if estimator is None:
             return self
         raise NotFittedError(

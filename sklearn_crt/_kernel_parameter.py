@@ -115,10 +115,10 @@ def is_process_kernel(kernel: Any) -> bool:
 
 
 def transformer_for(estimator: Any, n_components: int) -> tuple[Any, bool, bool]:
-    """Return the transformer, and whether ``fit`` chooses its sigma and its size.
+    """Return a ridge model's transformer, and whether ``fit`` selects sigma and size.
 
-    The transformer is None if the rows are the features. If ``fit`` chooses the size,
-    the transformer has the given number of features.
+    The transformer is None if the rows are the features. It has ``n_components``
+    features if ``fit`` selects the size.
     """
     kernel, sigma = estimator.kernel, estimator.sigma
     if isinstance(kernel, str) and kernel == "linear":

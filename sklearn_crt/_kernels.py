@@ -303,8 +303,8 @@ def sq_distances(
     """Return |x - y|^2 for all pairs of rows, from their products and squared norms.
 
     For close pairs, the squared distance is computed from the difference of the rows,
-    because ``|x|^2 + |y|^2 - 2 x.y`` would lose half of the digits. For NumPy, the
-    products are overwritten; they are needed if the rows are sparse.
+    because ``|x|^2 + |y|^2 - 2 x.y`` would lose half of the digits. For NumPy,
+    ``products`` is overwritten. ``products`` is required if the rows are sparse.
     """
     # rows (n, d), keys (m, d) -> (n, m)
     own, other = (sq_norms(rows), sq_norms(keys)) if norms is None else norms

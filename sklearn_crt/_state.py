@@ -61,7 +61,7 @@ def check_same_columns(one: Any, other: Any) -> None:
 def check_same_params(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
     """Raise ValueError if two models to be merged have different parameters.
 
-    Seeds and the number of threads may differ.
+    Seeds and ``n_jobs`` may differ.
     """
     for name, value in mine.items():
         may_differ = name in ("n_jobs", "random_state", "seed")

@@ -199,14 +199,16 @@ class NumbersMixin:
 class SampleValue(FittedValue):
     """A sample of the rows, and a result that is learned from this sample.
 
-    The sample depends only on the content of the rows. Hence the result depends neither
-    on their order, nor on whether they are passed at once, in batches, or in merged
-    parts.
+    If the sample is a ``DistinctSample``, it depends only on the content of the rows.
+    The result then depends neither on their order, nor on whether they are passed at
+    once, in batches, or in merged parts.
     """
 
     choices: Any  # named tuple of the parameters, the seed and the kinds of columns
-    sample: Any = None  # a DistinctSample; None without rows
-    known: Any = None  # the learned result; None until first needed
+    # usually a DistinctSample; None before the first rows and after freezing
+    sample: Any = None
+    # result computed by fitted or frozen; otherwise None, see solution
+    known: Any = None
     is_frozen: bool = False
     most_rows: ClassVar[int] = 2**12
 

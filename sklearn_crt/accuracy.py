@@ -126,7 +126,7 @@ def n_components_for(
     def is_enough(m):
         return m * alpha - coupling.n_pairs(m, d) * beta <= (m * rms_error) ** 2
 
-    high = 1  # doubled first, because blocks are counted one by one
+    high = 1  # doubled first, because the cost of n_pairs grows with its argument
     while not is_enough(high):
         high *= 2
         if high > _MOST:

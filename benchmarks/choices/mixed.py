@@ -286,16 +286,17 @@ def _report(means, names):
         lines = [(t, row, ".1f") for t, row in zip(chosen, scores, strict=True)]
         lines.append(("mean", scores.mean(axis=0), ".2f"))
         wins = (scores[:, -1:] > scores).sum(axis=0)
-        lines.append((f"tables where {names[-1]} is ahead", wins, ".0f"))
+        lines.append((f"tables on which {names[-1]} is better", wins, ".0f"))
         is_label = np.array([table in LABELS for table in chosen])
         if is_label.any():
-            lines.append(("log loss of labels", losses[is_label].mean(axis=0), ".4f"))
+            mean = losses[is_label].mean(axis=0)
+            lines.append(("mean log loss (classification)", mean, ".4f"))
         if not is_label.all():
             roots = np.log(np.sqrt(losses[~is_label]))
             ratio = np.exp((roots - roots[:, -1:]).mean(axis=0))
-            lines.append((f"RMSE over that of {names[-1]}", ratio, ".3f"))
+            lines.append((f"RMSE relative to {names[-1]} (regression)", ratio, ".3f"))
         lines.append(("seconds, mean", seconds.mean(axis=0), ".2f"))
-        lines.append(("seconds, most", seconds.max(axis=0), ".2f"))
+        lines.append(("seconds, maximum", seconds.max(axis=0), ".2f"))
         rows = [[line, *(format(v, form) for v in row)] for line, row, form in lines]
-        reports.append(Table(f"percent, {title}", ["table", *names], rows))
+        reports.append(Table(f"{title}: score in percent", ["table", *names], rows))
     return reports

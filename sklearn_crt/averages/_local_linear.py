@@ -196,9 +196,10 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     close to each other, and the extrapolation would magnify the noise in their targets.
     The length :math:`\sqrt{(x - m)^\top (G + \lambda I)^{-1} (x - m)}` of the
     difference :math:`x - m`, in local standard deviations, is therefore limited to 20
-    by shortening longer differences. If ``sigma`` or ``alpha`` was selected, and the
-    leave-one-out coefficient of determination :math:`R^2` exceeds 0.95, the limit is
-    :math:`1 / (1 - R^2)`, because there is less noise to magnify.
+    by shortening longer differences. If ``sigma`` or ``alpha`` was selected, the limit
+    is :math:`1 / (1 - R^2)` where this exceeds 20, because there is less noise to
+    magnify. Here :math:`R^2` is the leave-one-out coefficient of determination; for
+    several outputs, the values of :math:`1 - R^2` are added up.
 
     If there are more than 1000 training rows, those whose kernel value is at most
     ``remainder`` times the mean over all training rows are left out. The omitted rows

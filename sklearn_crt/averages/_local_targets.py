@@ -27,8 +27,8 @@ from ._targets import ClassCounts, TargetMoments, Targets
 ALPHAS = np.inf, 10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 0.0  # inf: kernel average
 _ROWS = 2**14  # number of rows whose products are held in memory at a time
 _FLOOR = 1e-7  # smallest penalty, in units of the squared length scale
-# Linear functions are extrapolated over at most this many local standard deviations,
-# which few queries near the training rows exceed, unless there is hardly any noise.
+# Linear fits extrapolate over at most this many local standard deviations, unless the
+# targets contain hardly any noise. Few queries near the training rows reach the limit.
 _MOST_DEVIATIONS = 20.0
 # variances below this multiple of the mean square times machine epsilon count as zero
 _ROUNDING = 1e3
@@ -279,9 +279,10 @@ class LocalLinear(Targets):
         return tuple(replace(self, alphas=(alpha,)) for alpha in self.alphas)
 
     def with_error(self, error: float) -> Targets:
-        """Return targets whose extrapolation is limited less if the error is small.
+        """Return a copy that extrapolates further if the error is small.
 
-        ``error`` is the leave-one-out error relative to the variance of the targets.
+        ``error`` is the mean squared leave-one-out error divided by the variance of the
+        targets, summed over the outputs.
         """
         if self.are_labels:
             return self
@@ -403,7 +404,7 @@ class Planes(LocalLinear):
         """Return a = (G + lambda I)^-1 (q - m), and a'm, (n_queries, d + 1).
 
         In the prediction, a row x of kernel weight w has the weight w (1 + a'x - a'm).
-        The difference q - m is limited as it is in the prediction.
+        The difference q - m is limited as in the prediction.
         """
         sums = to_host(sums)
         fit, some = self._fit(sums), self.weight(sums) > 0

@@ -59,7 +59,7 @@ class Targets(ABC):
         return (self,)
 
     def with_error(self, error: float) -> Targets:
-        """Return the targets, which may take their leave-one-out error into account."""
+        """Return targets adapted to their leave-one-out error; by default unchanged."""
         return self
 
     def reduced(self) -> Targets:

@@ -337,7 +337,7 @@ def _fitted_to_tables(model, sampler, found, blocks):
     # created once, so that all blocks share one seed
     empty = empty_value(sampler, Batch(np.zeros((0, 0)), y, np.zeros(0)))
     parts = _with_kernel(model, sampler), empty
-    total = sum_over_blocks(blocks, _learned_from, *parts).compute()
+    total = sum_over_blocks(blocks, _sample_of_block, *parts).compute()
     return with_value(sampler, total.value.frozen())
 
 
@@ -348,10 +348,10 @@ def _with_kernel(model, sampler):
     return shell
 
 
-def _learned_from(shell, empty, block):
-    """Return the value of an estimator for a block, added to an empty value if given.
+def _sample_of_block(shell, empty, block):
+    """Return a sample of the rows of a block, from which a kernel or metric is learned.
 
-    It must be small: a sample of the rows, from which a kernel or a metric is learned.
+    ``empty`` is the value to which the rows are added; None creates a new one.
     """
     model, batch = read_rows(shell, *block[:3])
     if empty is None:
@@ -398,6 +398,6 @@ def _fit_metric(metric, tables, ahead, classes):
     if y is None:
         raise ValueError("LearnedMetric needs y, the targets.")
     blocks = Blocks(X, y, sample_weight, ahead)
-    found = sum_over_blocks(blocks, _learned_from, metric, None).compute()
+    found = sum_over_blocks(blocks, _sample_of_block, metric, None).compute()
     found = _or_raise(found, sample_weight)
     return finished(metric, found.value, found.noted)

@@ -24,7 +24,7 @@ from ._nca import learn_nca
 MOST_COLUMNS = 24  # default limit on the number of output columns
 _QUERIES, _KEYS = 500, 1500  # limits on held-out rows and on all rows in the comparison
 _SHARE = 0.4  # maximum proportion of rows predicted in the comparison
-# with fewer rows per feature, hat functions are not tried for numbers, or for labels
+# minimum numbers of rows per feature for trying hat functions: numeric targets, labels
 _ROWS_PER_HAT = 5, 10
 _MANY = 2500  # with more rows, the chosen metric is not relearned from all of them
 _COMPARED = 2500  # maximum number of rows from which AGOP learns in the comparison
@@ -113,8 +113,9 @@ def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> M
 
     On the rows from which it was learned, a metric would seem too accurate. Therefore
     candidates are learned without the last rows, which are then predicted by local
-    linear fits to all other rows. Hat functions are not tried if there are few rows per
-    feature, because they could win by chance.
+    linear fits to all other rows. With ``columns="auto"``, hat functions are not tried
+    if there are few rows per feature, because they could have the lowest error by
+    chance.
     """
     method, columns = parameters.method, parameters.columns
     linear, hats = (Learner(table, parameters, kind, step) for kind in (False, True))
@@ -186,7 +187,8 @@ class Learner:
         if method == "evidence":
             return root_of(learn_evidence(S, targets, weights))
         if method == "agop" and self.hats:
-            # the evidence of many features would take as long, and is no better start
+            # maximising the evidence for many features would take as long as AGOP
+            # itself, and its metric is not a better starting point than the identity
             M = np.eye(S.shape[1])
             return root_of(learn_agop(S, targets, weights, M, seed=seed))
         first = self.root("evidence", n_rows)

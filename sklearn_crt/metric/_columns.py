@@ -63,10 +63,10 @@ class ColumnFeatures:
 
     @cached_property
     def _hats(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the columns that have hat functions, their knots, and which are used.
+        """Return the columns that have hat functions, their knots, and which have one.
 
-        Columns with fewer knots than others have additional, infinite knots. The last
-        finite knot of a column has no hat function.
+        The knots of a column are padded with infinity if there are fewer than six. The
+        last finite knot of a column has no hat function.
         """
         # -> (n_columns,), (n_columns, n_knots), (n_columns, n_knots)
         some = [j for j, knots in enumerate(self.knots) if len(knots) > 2]

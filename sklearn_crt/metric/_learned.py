@@ -124,7 +124,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         functions of each column, which peak at six of its quantiles and can represent
         thresholds and effects that are not monotonic. ``"auto"`` selects the option
         with the lower error. It does not try hat functions if there are fewer than five
-        rows per feature, or fewer than ten if the targets are labels.
+        rows (for labels, ten) per feature, where each column and each hat function
+        counts as a feature.
     random_state : int, RandomState instance or None, default=None
         Seed for the random frequencies of ``"agop"`` and the minibatches of ``"nca"``.
 
@@ -180,9 +181,10 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
       outer product of the gradients of the posterior mean. For labels, each class is an
       output.
     * ``"agop"`` is the average gradient outer product [2]_ of a ridge regression on
-      random Fourier features of up to 8192 rows. In the first round the frequencies are
-      drawn according to the metric of ``"evidence"`` or, with hat functions, to the
-      identity, and in each later round according to the metric of the previous round.
+      random Fourier features of up to 8192 rows. The frequencies of the first round are
+      drawn according to the metric of ``"evidence"`` (with hat functions, according to
+      the identity), and those of each later round according to the metric of the
+      previous round.
     * ``"nca"`` is neighbourhood components analysis [3]_. It minimises the log loss of
       leave-one-out kernel averages by 150 steps of Adam on minibatches of 1000 rows,
       starting from the metric of ``"evidence"``.

@@ -154,8 +154,9 @@ class TableReader:
 
 
 def each_column(X: Any) -> Iterator[Any]:
-    """Yield the columns of a table, as arrays or as Series of an extension type."""
-    if hasattr(X, "iloc"):  # names may occur twice, so columns are not chosen by name
+    """Yield the columns of a table: arrays, or Series of extension types."""
+    if hasattr(X, "iloc"):
+        # names may occur twice, so columns are not selected by name
         for _, column in X.items():
             plain = isinstance(column.dtype, np.dtype)
             yield column.to_numpy() if plain else column

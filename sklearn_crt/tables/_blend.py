@@ -24,18 +24,19 @@ from ..rows.raw_table import CATEGORY
 from ._columns import AdditiveModel, Encoding
 from ._sampler import AnovaSampler
 
-FLOOR = 0.002  # smallest class probability that a part predicts
+FLOOR = 0.002  # approximate lower limit of the class probabilities of each model
 # predictions may exceed the range of the targets by this proportion of the range
 _BEYOND = 0.2
 _MOST_AXES = 20  # limit on the number of columns in the learned metric
 # With more than _MANY rows, features of the ANOVA kernel are not stored. Weights are
 # computed from cross-validated predictions for at most _MOST_TESTED rows.
 _MANY, _MOST_TESTED = 10_000, 4_000
-_FEW = 600  # with fewer rows, each fold learns a kernel and a metric
+_FEW = 600  # with fewer rows, each fold learns its own kernel and metric
 _LEAST_ROWS = 40  # with fewer rows, only the ANOVA part is used
-_LEAST_SHARE = 0.05  # minimum importance of columns in similarities, times n_columns
+# minimum importance of a column in similarities, relative to the mean importance
+_LEAST_SHARE = 0.05
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
-# minimum weight on the first fold for the local linear part, which is slow, to be kept
+# minimum weight on the first fold for which the slow local linear part is kept
 _LEAST_AT_FIRST = 0.1
 # candidates for the power to which blended probabilities are raised
 _POWERS = 0.8, 0.9, 1.0, 1.1, 1.2, 1.35
@@ -64,7 +65,7 @@ class TargetRange(NamedTuple):
         return -np.log(found[np.arange(len(y)), y])
 
     def with_additive(self, Z: np.ndarray, found: np.ndarray) -> np.ndarray:
-        """Append additive predictions to the columns of rows: numbers or logits."""
+        """Append additive predictions to rows: numbers or centred log-probabilities."""
         if self.n_classes is not None:
             found = np.log(found) - np.log(found).mean(axis=1, keepdims=True)
             found = found[:, 1:] if self.n_classes == 2 else found
@@ -84,7 +85,7 @@ class TableRows(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A model whose predictions are bounded, possibly behind a learned metric."""
+    """One of the blended models, with bounded predictions; possibly after a metric."""
 
     targets: TargetRange
     model: Any
@@ -109,7 +110,7 @@ class Part(NamedTuple):
 
 
 def part_of(targets: TargetRange, kinds: Any, *args: Any, **options: Any) -> Part:
-    """Return the regressor or classifier of a pair, with the given options."""
+    """Return a part with the regressor or the classifier, as the targets require."""
     regressor, classifier = kinds
     kind = regressor if targets.n_classes is None else classifier
     return Part(targets, kind(*args, **options))
@@ -128,8 +129,8 @@ def blend_weights(
         return weights / weights.sum()
     from scipy.optimize import nnls
 
-    # Without the constraint, the sum would be smaller in the last row of this problem,
-    # but the weights would have the same proportions.
+    # The last row asks for weights that sum to 1. The solution has a smaller sum, but
+    # the same proportions as the weights of the problem with this constraint.
     errors = np.stack([p[:, 0] for p in found], axis=1) - rows.y[:, None]
     errors *= np.sqrt(share)[:, None]
     errors /= max(np.linalg.norm(errors), 1e-150)
@@ -142,8 +143,8 @@ def similar_rows(
 ) -> NadarayaWatsonRegressor:
     """Return a kernel average in which columns are scaled by their importance.
 
-    For each column of the rows, ``sources`` contains the position of the table's column
-    from which it was computed; ``shares`` are the importances of the table's columns.
+    ``sources`` contains the table column from which each encoded column was computed,
+    and ``shares`` the importance of each table column.
     """
     Z, share = rows.V, rows.weights / rows.weights.sum()
     spread = np.bincount(sources, share @ (Z - share @ Z) ** 2, len(shares))
@@ -233,7 +234,7 @@ class BlendValue(SampleValue):
 
 
 class Folds(NamedTuple):
-    """Training and test rows of each fold, and what fits the models of the folds."""
+    """Training and test rows of each fold, and options for fitting a model per fold."""
 
     pairs: list[tuple[np.ndarray, np.ndarray]]
     parallel: Parallel
@@ -241,7 +242,7 @@ class Folds(NamedTuple):
 
     @classmethod
     def of(cls, rows: TableRows, targets: TargetRange, choices: BlendChoices) -> Folds:
-        """Return folds, given rows in random order."""
+        """Return folds (stratified for labels); the rows must be in random order."""
         n_rows, n_folds = len(rows.y), choices.n_folds
         order = np.arange(n_rows)
         if targets.n_classes is not None:
@@ -286,31 +287,34 @@ def _without_fold(
 def _with_all_parts(blend: Blend, rows: TableRows, folds: Folds, step: Step) -> Blend:
     """Return the weighted average of three parts, given the fitted ANOVA part."""
     targets, encoding = blend.targets, blend.encoding
-    near = rows._replace(V=encoding.one_hot(rows.V))
+    encoded = rows._replace(V=encoding.one_hot(rows.V))
     n_scores = int(encoding.is_score.sum())
     model = AdditiveModel(n_scores, labels=targets.n_classes is not None)
-    parts, additives = folds.predictions(Part(targets, model), near, keep=True)
+    parts, additives = folds.predictions(Part(targets, model), encoded, keep=True)
     additive = np.empty_like(parts)
     additive[folds.tested] = parts
-    near = near._replace(V=targets.with_additive(near.V, additive))
+    encoded = encoded._replace(V=targets.with_additive(encoded.V, additive))
     folds = folds.with_fewer_tests()
     found = {
         "additive": additive[folds.tested],
         "ANOVA": _anova_predictions(blend.anova, rows, folds),
     }
     step()
-    local = _local_part(found, near, folds, targets, step)
+    local = _local_part(found, encoded, folds, targets, step)
     step()
     blend = _with_weights(blend, found, rows.some(folds.tested))
     if local is not None and blend.weights["local linear"]:
-        blend = blend._replace(local=local.fitted(near))
+        blend = blend._replace(local=local.fitted(encoded))
     if blend.local is not None or blend.weights["additive"]:
         blend = blend._replace(additives=additives)
     return blend
 
 
 def _anova_predictions(anova: Part, rows: TableRows, folds: Folds) -> np.ndarray:
-    """Return predictions for test rows; only with few rows, folds learn own kernels."""
+    """Return predictions for the test rows of each fold.
+
+    Each fold learns its own kernel only if there are few rows.
+    """
     kernel = anova.model.kernel_
     if len(rows.y) > _MANY:
         anova = part_of(anova.targets, _RIDGE, FrozenEstimator(kernel))
@@ -322,39 +326,42 @@ def _anova_predictions(anova: Part, rows: TableRows, folds: Folds) -> np.ndarray
 
 def _local_part(
     found: dict[str, np.ndarray],
-    near: TableRows,
+    encoded: TableRows,
     folds: Folds,
     targets: TargetRange,
     step: Step,
 ) -> Part | None:
-    """Return the local linear part for all rows, and add its predictions to the others.
+    """Add predictions of the local linear part to ``found``, and return it unfitted.
 
-    Return None if it does not improve the other predictions of the first fold.
+    Return None, and add nothing, if its weight on the first fold is below
+    ``_LEAST_AT_FIRST``.
     """
-    few, numbers = len(near.y) < _FEW, targets.n_classes is None
+    few, numbers = len(encoded.y) < _FEW, targets.n_classes is None
     metric = LearnedMetric(
-        min(_MOST_AXES, near.V.shape[1]),
+        min(_MOST_AXES, encoded.V.shape[1]),
         method="evidence",
         columns="auto" if numbers else "linear",
         random_state=folds.seed,
     )
     local = part_of(targets, _LOCAL)._replace(metric=metric)
     first = folds._replace(pairs=folds.pairs[:1])
-    predictions, (fitted,) = first.predictions(local, near, keep=True)
+    predictions, (fitted,) = first.predictions(local, encoded, keep=True)
     tried = [each[: len(predictions)] for each in found.values()] + [predictions]
     step()
-    weights = blend_weights(tried, near.some(first.tested), targets)
+    weights = blend_weights(tried, encoded.some(first.tested), targets)
     if weights[-1] < _LEAST_AT_FIRST:
         return None
     each = last = local
-    if not few:  # reuse sigma and alpha, and the metric or, in the end, its columns
+    if not few:
+        # The other folds reuse sigma, alpha and the metric. The final fit reuses sigma,
+        # alpha and the type of features, but learns the metric again from all rows.
         learned, model = fitted.metric, fitted.model
         last = part_of(targets, _LOCAL, sigma=model.sigma_, alpha=model.alpha_)
         each = last._replace(metric=FrozenEstimator(learned))
         metric = clone(metric).set_params(columns=learned.columns_)
         last = last._replace(metric=metric)
     others = folds._replace(pairs=folds.pairs[1:])
-    rest, _ = others.predictions(each, near)
+    rest, _ = others.predictions(each, encoded)
     found["local linear"] = np.concatenate([predictions, rest])
     return last
 

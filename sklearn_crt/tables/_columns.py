@@ -67,7 +67,7 @@ class Level(NamedTuple):
     """Codes of the frequent categories of a column, and one code for all others."""
 
     source: int
-    # sorted; infinity stands for frequent missing values, the last one for all others
+    # sorted; infinity: missing values, if frequent; NaN (last): all other categories
     levels: np.ndarray
 
     @classmethod
@@ -176,10 +176,11 @@ class Encoding:
 
 
 class AdditiveModel(BaseEstimator):
-    """A penalised linear model of a spline per score, and of indicators of categories.
+    """Penalised additive model: a spline per score, and a coefficient per category.
 
-    Its rows are those of ``Encoding.one_hot``. Beyond the limits of the training rows,
-    splines continue as lines with certain slopes, possibly after a jump.
+    The columns of its rows are those of ``Encoding.one_hot``. Outside the range of the
+    training rows, splines are extrapolated as by ``SplineTransformer`` with
+    ``extrapolation="linear"``, which may cause a jump at the limit.
     """
 
     def __init__(self, n_scores: int, labels: bool):
@@ -187,7 +188,7 @@ class AdditiveModel(BaseEstimator):
         self.labels = labels
 
     def fit(self, Z: np.ndarray, y: np.ndarray, sample_weight: np.ndarray) -> Self:
-        """Fit a model of spline bases; then combine the bases of each score."""
+        """Fit a linear model of B-spline bases, and merge the bases of each score."""
         # imported here, because they are rarely needed
         from sklearn.compose import make_column_transformer
         from sklearn.linear_model import LogisticRegression, RidgeCV
@@ -202,7 +203,7 @@ class AdditiveModel(BaseEstimator):
         if self.labels:
             linear = LogisticRegression(C=0.1, max_iter=200)
         linear.fit(columns.fit_transform(Z), y, sample_weight=sample_weight)
-        self.coef_ = np.atleast_2d(linear.coef_).T  # (n_indicators, k) in the end
+        self.coef_ = np.atleast_2d(linear.coef_).T  # (n_indicators, k) after _combine
         self.intercept_ = np.ravel(linear.intercept_)  # (k,)
         self.classes_ = getattr(linear, "classes_", None)
         self.splines_: list[BSpline] = []  # with k outputs
@@ -225,8 +226,8 @@ class AdditiveModel(BaseEstimator):
         limits = np.array([b.t[[_DEGREE, ~_DEGREE]] for b in bases.bsplines_])
         ends = [*zip(bases.bsplines_, limits, strict=True)]
         values, slopes = (np.array([b(x, nu) for b, x in ends]) for nu in (0, 1))
-        # Only the outer bases continue as lines. If many values are equal, other bases
-        # may differ from 0 at a limit.
+        # Only the outermost bases are extrapolated. If many values are equal, other
+        # bases may differ from 0 at a limit.
         outer = np.zeros((2, own.shape[1]))
         outer[0, :_DEGREE] = outer[1, -_DEGREE:] = 1
         self.limits_ = limits.T
