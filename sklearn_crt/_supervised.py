@@ -207,8 +207,7 @@ class SampleValue(FittedValue):
     choices: Any  # named tuple of the parameters, the seed and the kinds of columns
     # usually a DistinctSample; None before the first rows and after freezing
     sample: Any = None
-    # result computed by fitted or frozen; otherwise None, see solution
-    known: Any = None
+    known: Any = None  # result computed by fitted or frozen, or None (see solution)
     is_frozen: bool = False
     most_rows: ClassVar[int] = 2**12
 

@@ -123,7 +123,6 @@ class RowAverages(Averages):
 
     @property
     def kernel_in_use(self) -> Any:
-        """The attribute ``kernel_`` of the estimator."""
         return self.unfitted
 
     def check_mergeable(self, other: Any) -> None:

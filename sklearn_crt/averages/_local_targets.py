@@ -222,7 +222,6 @@ class LocalLinear(Targets):
         return np.hstack([sums, squares, mixed])
 
     def n_products(self, n_features: int) -> int:
-        """Return the number of products of columns with each other and with targets."""
         return n_features * (n_features + 1) // 2 + self.n_averages * n_features
 
     def spread_of(
@@ -249,7 +248,6 @@ class LocalLinear(Targets):
         return csr_array(found)
 
     def scaled(self, spread: csr_array, sigma: float | np.ndarray) -> np.ndarray:
-        """Return the central second moments for rows that are multiplied by sigma."""
         d = _n_features(spread.shape[1], self.n_averages, 0)
         if self.is_wide(d):  # ``spread_of`` stores no moments
             return np.zeros((spread.shape[0], 1))

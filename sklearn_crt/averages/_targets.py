@@ -121,7 +121,6 @@ class OneHot(Targets):
         return one_hot_weights(y, weights, self.n_averages, dtype)
 
     def product_type(self, X: Any) -> Any:
-        """Return the data type of the rows."""
         return X.dtype
 
     def weight(self, sums: Array) -> Array:

@@ -111,11 +111,10 @@ class Table:
 def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> Metric:
     """Return the metric of the chosen method, or the candidate with the lowest error.
 
-    On the rows from which it was learned, a metric would seem too accurate. Therefore
-    candidates are learned without the last rows, which are then predicted by local
-    linear fits to all other rows. With ``columns="auto"``, hat functions are not tried
-    if there are few rows per feature, because they could have the lowest error by
-    chance.
+    A metric would seem too accurate on the rows from which it was learned. Candidates
+    are therefore learned without the last rows, which are predicted by local linear
+    fits to all other rows. With ``columns="auto"``, hat functions are not tried if
+    there are few rows per feature, because they could have the lowest error by chance.
     """
     method, columns = parameters.method, parameters.columns
     linear, hats = (Learner(table, parameters, kind, step) for kind in (False, True))

@@ -182,9 +182,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
       output.
     * ``"agop"`` is the average gradient outer product [2]_ of a ridge regression on
       random Fourier features of up to 8192 rows. The frequencies of the first round are
-      drawn according to the metric of ``"evidence"`` (with hat functions, according to
-      the identity), and those of each later round according to the metric of the
-      previous round.
+      drawn according to the metric of ``"evidence"`` (with hat functions, the
+      identity), and those of each later round according to that of the previous round.
     * ``"nca"`` is neighbourhood components analysis [3]_. It minimises the log loss of
       leave-one-out kernel averages by 150 steps of Adam on minibatches of 1000 rows,
       starting from the metric of ``"evidence"``.

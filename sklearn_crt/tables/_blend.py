@@ -33,8 +33,7 @@ _MOST_AXES = 20  # limit on the number of columns in the learned metric
 _MANY, _MOST_TESTED = 10_000, 4_000
 _FEW = 600  # with fewer rows, each fold learns its own kernel and metric
 _LEAST_ROWS = 40  # with fewer rows, only the ANOVA part is used
-# minimum importance of a column in similarities, relative to the mean importance
-_LEAST_SHARE = 0.05
+_LEAST_SHARE = 0.05  # minimum importance in similarities, relative to the mean
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
 # minimum weight on the first fold for which the slow local linear part is kept
 _LEAST_AT_FIRST = 0.1
@@ -208,7 +207,6 @@ class BlendValue(SampleValue):
     most_rows: ClassVar[int] = 2**62
 
     def _learn(self, step: Step = no_step) -> Blend:
-        """Return the fitted parts and their weights."""
         sample, choices = self.sample, self.choices
         assert sample is not None  # only called once there are rows
         rows = TableRows(sample.X, sample.y, sample.weights)
