@@ -134,17 +134,15 @@ def exp_products(left: np.ndarray, right: np.ndarray, out: np.ndarray) -> np.nda
     """Write exponentials of left @ right.T to ``out``.
 
     ``left`` must already be multiplied by the factor that ``fast_exponential`` returns.
-    In float32, results
-    that would be subnormal are replaced by the smallest normal number, because
-    computations with subnormal numbers are slow.
+    Results that would be subnormal or zero are replaced by approximately the smallest
+    normal number, because computing them takes 7 to 40 times as long.
     """
     # left (n, d), right (m, d) -> (n, m)
     exponential, factor = fast_exponential()
     logs = np.matmul(left, right.T, out=out)
-    if logs.itemsize == 4:
-        least = np.float32(_LEAST_NORMAL * factor)
-        if logs.min() < least:
-            np.maximum(logs, least, out=logs)
+    least = _LEAST_NORMAL[logs.itemsize] * factor
+    if logs.min() < least:
+        np.maximum(logs, logs.dtype.type(least), out=logs)
     return exponential(logs, out=logs)
 
 
@@ -186,8 +184,8 @@ def log_magnitudes(x: Array, log_scale: float, of_zero: float) -> Array:
 
 # ----------------------------------------------------------------- sums in log space
 _LEAST_LOG = {4: -1e37, 8: -1e300}  # finite substitute for log(0), by item size
-# approximately the log of the smallest normal number in float32
-_LEAST_NORMAL = -87.0
+# approximately the log of the smallest normal number, by item size
+_LEAST_NORMAL = {4: -87.0, 8: -708.0}
 
 
 def itemsize(array: Array) -> int:
@@ -241,7 +239,7 @@ def weights_from_logs(
     """Return mantissa * exp(logs - maximum of each row), and the maxima.
 
     If ``overwrite`` is True, the result is written to the memory of one of the inputs.
-    If ``normal`` is True, float32 weights that would be subnormal are replaced by the
+    If ``normal`` is True, weights that would be subnormal or zero are replaced by the
     smallest normal number, because computations with subnormal numbers are slow. Rows
     in which all weights are zero are not changed.
     """
@@ -251,8 +249,9 @@ def weights_from_logs(
         weights = namespace_of(logs).exp(logs - log_scale)
         return weights if mantissa is None else mantissa * weights, log_scale
     weights = np.subtract(logs, log_scale, out=logs if overwrite else None)
-    if normal and weights.itemsize == 4:
-        least = np.where(log_scale > _LEAST_LOG[4], _LEAST_NORMAL, -np.inf)
+    if normal:
+        size = weights.itemsize
+        least = np.where(log_scale > _LEAST_LOG[size], _LEAST_NORMAL[size], -np.inf)
         np.maximum(weights, least.astype(weights.dtype), out=weights)
     np.exp(weights, out=weights)
     if mantissa is None:

@@ -41,7 +41,9 @@ _QUERY_ROWS, _KEY_ROWS = 256, 512  # shape of a block of kernel values
 # number of sparse rows that are processed at a time
 _SPARSE_ROWS = 2**11
 _DEVICE_ROWS = 2**11, 2**13  # shape of a block in another array library, 128 MiB
-_PAIRS = 2**24  # limit on kernel values in a batch of at least 16 queries
+# For local fits, all kernel values of a batch of queries are stored. Batches are small,
+# because memory beyond the cache is slow, but have at least _LEAST_QUERIES queries.
+_PAIRS, _LEAST_QUERIES = 2**22, 32
 # For queries with a squared norm up to this limit, distances are computed from norms
 # and inner products. The error of a log weight is then about 1e-12 in float64, and 1e-4
 # in float32.
@@ -107,7 +109,7 @@ class Keys:
         workspace = Workspace() if on_host(X) else None
         size = _DEVICE_ROWS[0] if workspace is None else _QUERY_ROWS
         if isinstance(self.targets, LocalLinear):
-            size = min(4 * size, max(_PAIRS // stored.rows.shape[0], 16))
+            size = min(4 * size, max(_PAIRS // stored.rows.shape[0], _LEAST_QUERIES))
         for start in range(0, X.shape[0], size):
             rows = slice(start, min(start + size, X.shape[0]))
             queries = stored.queries(part(X, rows))

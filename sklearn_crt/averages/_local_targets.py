@@ -40,6 +40,8 @@ _MOST_COLUMNS, _N_DIRECTIONS = 40, 24
 # _STEPS steps, until these rows have at least the share _LEAST_SHARE of the sample
 # weights.
 _ALL_ROWS, _LEAST_SHARE, _STEPS = 1000, 0.03, 7
+# at least the kernel value that replaces smaller ones, see ``exp_products``
+_VANISHING = 1e-307
 # numbers of rows, with their products, and of queries that are processed at a time
 _MOMENT_ROWS, _QUERIES = 2**10, 16
 
@@ -149,7 +151,7 @@ class LocalLinear(Targets):
         xp, remainder = namespace_of(kernel), self.remainder
         n_rows = kernel.shape[1]
         if n_rows <= _ALL_ROWS or remainder == 0:
-            return kernel > 0
+            return kernel > _VANISHING
         equal = xp.ones_like(kernel[0, :]) if weights is None else weights
         shares = equal / xp.sum(equal)
         limits = remainder * to_host(kernel @ shares)
@@ -163,7 +165,7 @@ class LocalLinear(Targets):
             few = few[np.concatenate(found) < _LEAST_SHARE]
             if not few.size:
                 break
-            limits[few] *= remainder
+            limits[few] = np.maximum(limits[few] * remainder, _VANISHING)
             some = taken(kernel, few) > asarray_like(limits[few, None], kernel)
             remainder **= 2
         if remainder < self.remainder:  # some limits have been lowered

@@ -14,6 +14,7 @@ from sklearn_crt import (
     NadarayaWatsonRegressor,
     Prototypes,
 )
+from sklearn_crt._kernels import exp_products, fast_exponential, with_terms
 from sklearn_crt.averages._keys import Keys
 
 MODELS = [
@@ -77,9 +78,38 @@ def test_local_fits_of_one_row_are_those_of_many(sigma, are_most, weighted, rng)
     stored = keys.stored(X, sigma)
     logs = keys.log_kernel(stored.queries(queries), stored.rows)
     shares = keys.targets.kept(np.exp(logs), weights).mean(axis=1)
-    assert (np.mean((shares > 0.5) & (shares < 1)) > 0.5) == are_most
+    assert (np.mean((shares > 0.75) & (shares < 1)) > 0.5) == are_most
     for row, prediction in zip(queries, expected, strict=True):
         assert_allclose(model.predict(row[None]), [prediction], rtol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_no_kernel_value_is_subnormal(dtype):
+    """Computing such values would take up to 40 times as long."""
+    logs = np.append(np.linspace(-5000, 0, 999), -np.inf).astype(dtype)
+    factor = dtype(fast_exponential()[1])
+    left, out = np.ones((1, 1), dtype), np.empty((1, 1000), dtype)
+    with np.errstate(invalid="ignore"):
+        found = exp_products(left * factor, logs[:, None], out)[0]
+    limits = np.finfo(dtype)
+    assert np.all((found >= limits.tiny) & (found < 1.5))
+    expected = np.exp(logs.astype(np.float64))
+    rtol = 4 * limits.eps * -np.log(limits.tiny)  # of rounded logs
+    assert_allclose(found, expected, rtol=rtol, atol=2 * limits.tiny)
+
+
+def test_rows_with_vanishing_kernel_values_are_not_used(rng):
+    model = LocalLinearRegressor(sigma=1.0, alpha=0.1)
+    X = rng.uniform(size=(2000, 2)) + 100 * np.arange(2000)[:, None]
+    model.fit(X, X[:, 0])
+    keys = model._value.keys
+    stored = keys.stored(X, 1.0)
+    left = with_terms(
+        stored.rows.take(slice(9)).dense * fast_exponential()[1],
+        stored.stacked[:9, -2:-1],
+    )
+    kernel = exp_products(left, stored.stacked, np.empty((9, 2000)))
+    assert np.all(keys.targets.kept(kernel, None).sum(axis=1) == 1)
 
 
 def test_rows_added_later_are_stored_too(rng):
