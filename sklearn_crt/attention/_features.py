@@ -218,7 +218,7 @@ def map_arrays(
         )
     names = next((n for kind, n in _NODES if isinstance(first, kind)), None)
     if names == ("weights",) and "weights" not in vars(first):
-        raise ValueError("frequencies that are no matrix")
+        raise ValueError("frequencies that are not stored as a matrix")
     if names is None:
         if all(tree == first for tree in trees):
             return first

@@ -121,11 +121,10 @@ def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> M
     if not (table.targets.size and linear.unit):
         return linear.metric("none", np.eye(linear.features.means.size), {})
     n_rows = len(table.X)
-    if columns != "linear" and not hats.features.has_hats:
-        columns = "linear"
-    least = _ROWS_PER_HAT[table.by_class] * hats.features.means.size
-    if columns == "auto" and least > n_rows:
-        columns = "linear"
+    if columns != "linear":
+        least = _ROWS_PER_HAT[table.by_class] * hats.features.means.size
+        if not hats.features.has_hats or (columns == "auto" and least > n_rows):
+            columns = "linear"
     methods = ["evidence", "agop", "nca"][: 3 if table.by_class else 2]
     candidates = [] if columns == "hats" else [(linear, each) for each in methods]
     method_of_hats = "agop" if table.by_class else "evidence"
@@ -185,12 +184,10 @@ class Learner:
         targets, weights = table.targets[:n_rows], table.weights[:n_rows]
         if method == "evidence":
             return root_of(learn_evidence(S, targets, weights))
-        if method == "agop" and self.hats:
-            # maximising the evidence for many features would take as long as AGOP
-            # itself, and its metric is not a better starting point than the identity
-            M = np.eye(S.shape[1])
-            return root_of(learn_agop(S, targets, weights, M, seed=seed))
-        first = self.root("evidence", n_rows)
+        # maximising the evidence for many features would take as long as AGOP itself,
+        # and its metric is not a better starting point than the identity
+        is_identity = method == "agop" and self.hats
+        first = np.eye(S.shape[1]) if is_identity else self.root("evidence", n_rows)
         if method == "agop":
             M = first @ first.T
             return root_of(learn_agop(S, targets, weights, M, seed=seed))
