@@ -3,6 +3,7 @@
 import pickle
 import sys
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from sklearn.base import clone, is_regressor
 from sklearn_crt import (
     AnovaSampler,
     DERFSampler,
+    KernelClassifier,
+    KernelRegressor,
     LearnedMetric,
     LocalLinearClassifier,
     LocalLinearRegressor,
@@ -35,6 +38,7 @@ from .test_common import EACH_ESTIMATOR
 
 N_THREADS = 8
 N_ROWS = 600  # two chunks
+QUERIES = "score_samples", "predict_quantiles", "effects", "slopes", "kernel_weights"
 METHODS = (
     "transform",
     "transform_key",
@@ -120,6 +124,62 @@ def test_threads_give_what_one_gives(rng, estimator, hasty):
     for results in at_once(lambda: all_methods(shared)):
         for result, one in zip(results, expected, strict=True):
             assert np.array_equal(result, one)
+
+
+def query_of(estimator, name, *given):
+    return getattr(estimator, name)(*given)
+
+
+def reads_of_value(estimator, query):
+    """Return how often a query reads the fitted value."""
+    kind = type(estimator)
+    value, reads = vars(estimator)["_value"], []
+
+    class Counted(kind):
+        @property
+        def _value(self):
+            reads.append(1)
+            return value
+
+    estimator.__class__ = Counted
+    try:
+        query()
+    finally:
+        estimator.__class__ = kind
+    return len(reads)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        KernelClassifier(random_state=0, n_folds=2),
+        KernelRegressor(random_state=0, n_folds=2),
+        LearnedMetric(method="agop", random_state=0),
+        LocalLinearClassifier(),
+        LocalLinearRegressor(alpha=0.1),
+        NadarayaWatsonRegressor(OPRFSampler(random_state=0)),
+        OPRFSampler(random_state=0),
+        RandomFeatureRidge(AnovaSampler(), random_state=0),
+        RandomFeatureRidge(AnovaSampler(order=2), clip=False, random_state=0),
+        RandomFeatureRidgeClassifier(AnovaSampler(), random_state=0),
+    ],
+    ids=repr,
+)
+def test_a_query_reads_the_fitted_value_once(rng, estimator):
+    """Otherwise ``partial_fit`` in another thread could come between two reads."""
+    X = rng.standard_normal((80, 3))
+    y = X[:, 0] if is_regressor(estimator) else (X[:, 0] > 0).astype(int)
+    estimator = clone(estimator).fit(X, y)
+    reads = {}
+    for name in (*METHODS, *QUERIES):
+        if hasattr(estimator, name):
+            # whether a method is available may depend on the fitted value, too
+            first = reads_of_value(estimator, partial(hasattr, estimator, name))
+            given = (X, 0.5) if name == "predict_quantiles" else (X,)
+            query = partial(query_of, estimator, name, *given)
+            reads[name] = reads_of_value(estimator, query) - first
+    assert reads
+    assert reads == dict.fromkeys(reads, 1)
 
 
 # Eight threads that solve each of their first queries take seconds to minutes with

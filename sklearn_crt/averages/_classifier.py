@@ -15,7 +15,9 @@ from .._array import (
     namespace_of,
     taken,
     to_fit_namespace,
+    to_host,
     to_namespace_of,
+    validate_rows,
 )
 from .._compat import StrOptions
 from .._fitted import computed_once
@@ -320,7 +322,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         if not isinstance(value, RowAverages):
             return self._decode(value, X, function, instead)
         shares = self._decode(value, X, probabilities, instead)
-        _, rows = self._host_rows(X, "predict_proba")
+        rows = to_host(validate_rows(self, X, reset=False))
         sizes = effective_sizes(value.keys, rows, value.sigma)
         return Smoothing.of(value).probabilities(shares, sizes)
 

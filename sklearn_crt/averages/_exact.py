@@ -10,18 +10,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
-from .._array import (
-    to_host,
-)
+from .._array import to_host
 from .._fitted import Batch, Step, computed_once, no_step
 from .._kernel_parameter import RowKernel, copied_sigma, is_auto, row_kernel
 from .._state import same
-from ..rows import (
-    Rows,
-    Sigma,
-    Statistics,
-    resolve_sigma,
-)
+from ..rows import Rows, Sigma, Statistics, resolve_sigma
 from ..rows.sample import DistinctSample
 from ._keys import Keys, Part, as_kind
 from ._local_targets import LocalLinear

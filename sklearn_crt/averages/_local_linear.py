@@ -8,12 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._array import (
-    constant,
-    joined,
-    namespace_of,
-    validate_rows,
-)
+from .._array import constant, joined, namespace_of, validate_rows
 from .._compat import Interval, StrOptions
 from .._kernel_parameter import (
     ROW_KERNEL_CONSTRAINTS,

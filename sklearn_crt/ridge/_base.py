@@ -252,12 +252,12 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
             )
 
     # -------------------------------------------------------------- predictions
-    def _predictions(self, X, method, function):
+    def _predictions(self, X, method, function, value=None):
         """Evaluate a function of the fitted value and the features of the given rows.
 
         Return its results, the validated rows and the value.
         """
-        value = self._value
+        value = self._value if value is None else value
         check_fit_namespace(self, X, method)
         refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
         rows = self._validated(X, reset=False)

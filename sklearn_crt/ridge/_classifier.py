@@ -221,13 +221,13 @@ class RandomFeatureRidgeClassifier(
         found, _ = self._probabilities(X, "predict")
         return to_namespace_of(self.classes_[np.argmax(found, axis=1)], X)
 
-    def _expected(self, X):
+    def _expected(self, X, value):
         """Return the predicted indicators of the classes, (n, k)."""
 
         def scores(value, Z):
             return (value.solution.predict(Z),)
 
-        return self._predictions(X, "effects", scores)[0][0]
+        return self._predictions(X, "effects", scores, value)[0][0]
 
     def _probabilities(self, X, method):
         """Return the class probabilities in float64, and the dtype of X."""

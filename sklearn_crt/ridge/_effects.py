@@ -33,7 +33,6 @@ class EffectsMixin:
     """Mixin with the method ``effects``, which requires an ANOVA kernel."""
 
     _value: Any
-    kernel_: Any
     n_features_in_: int
     _validated: Any
     _expected: Any
@@ -67,10 +66,10 @@ class EffectsMixin:
             indicators of the classes (with two classes, to their difference), from
             which the class probabilities are computed.
         """
-        rows = self._validated(X, reset=False)
         value = self._value
+        rows = self._validated(X, reset=False)
         solution, settings = value.solution, value.settings
-        anova = self.kernel_._map_of_matrix
+        anova = value.fitted_sampler._map_of_matrix
         values, shift = anova.effects(rows, solution.coef)
         intercept = solution.intercept + shift
         groups = anova.learned.encoding.groups
@@ -82,7 +81,7 @@ class EffectsMixin:
         labels = [f"x{j}" for j in range(rows.shape[1])] if known is None else known
         names = [" & ".join(labels[j] for j in each) for each in columns]
         if anova.learned.kernel.order == "all" or settings.clip:
-            total = self._expected(X)
+            total = self._expected(X, value)
             rest = total - intercept - values.sum(axis=1)
             values = np.concatenate([values, rest[:, None]], axis=1)
             names, columns = [*names, "remainder"], [*columns, ()]
@@ -97,8 +96,8 @@ class EffectsMixin:
 
         For classifiers, the deviation is None.
         """
-        solution = self._value.solution
-        anova = self.kernel_._map_of_matrix
+        value = self._value
+        solution, anova = value.solution, value.fitted_sampler._map_of_matrix
         V = np.zeros((grid[0].size, self.n_features_in_))
         for j, values in zip(columns, grid, strict=True):
             V[:, j] = values.ravel()

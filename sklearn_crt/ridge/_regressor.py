@@ -376,7 +376,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         scores = value.solution.calibration.scores(np.sqrt(1 + variance))
         return to_namespace_of(scores, X)
 
-    def _moments(self, X, method, *, variance=True):
+    def _moments(self, X, method, *, variance=True, value=None):
         """Return predictions, variances relative to the noise, and the fitted value."""
 
         def predictions(value, Z):
@@ -388,14 +388,14 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
             mean = solution.predict(Z, found)
             return np.clip(mean, solution.least, solution.most), found
 
-        (mean, *rest), rows, value = self._predictions(X, method, predictions)
+        (mean, *rest), rows, value = self._predictions(X, method, predictions, value)
         if not (variance and rest):
             return mean, None, value
         return mean, rest[0] + _unexplained(value, rows), value
 
-    def _expected(self, X):
+    def _expected(self, X, value):
         """Return the same predictions as ``predict``, (n, k)."""
-        return self._moments(X, "effects", variance=False)[0]
+        return self._moments(X, "effects", variance=False, value=value)[0]
 
     def _quantiles(self, X, method, levels):
         """Return quantiles of the targets, (n, k, n_levels)."""

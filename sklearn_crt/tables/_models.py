@@ -24,7 +24,7 @@ from ..rows import (
     weighted_rows,
 )
 from ..rows.raw_table import TableReader, read_table_and_targets, validated_table
-from ._blend import BlendChoices, BlendValue
+from ._blend import Blend, BlendChoices, BlendValue
 
 
 class BaseKernelModel(LifeCycle):
@@ -122,11 +122,11 @@ class BaseKernelModel(LifeCycle):
         if hasattr(self, "classes_"):
             check_same_classes(self, other)
 
-    def _predictions(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _predictions(self, X: Any) -> tuple[np.ndarray, np.ndarray, Blend]:
         """Return the matrix of a user's table and the predictions for its rows."""
         blend = value_of(self).solution
         V = self._reader.read(validated_table(self, X, reset=False))
-        return V, blend.predict(V).astype(V.dtype, copy=False)
+        return V, blend.predict(V).astype(V.dtype, copy=False), blend
 
     def score_samples(self, X: TableLike) -> np.ndarray:
         """Return each row's similarity to the training rows, as a score from 0 to 1.
@@ -290,8 +290,8 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         ValueError
             If a level is not between 0 and 1, or X does not match the training table.
         """
-        levels, (V, mean) = check_levels(quantiles), self._predictions(X)
-        blend = self._value.solution
+        levels = check_levels(quantiles)
+        V, mean, blend = self._predictions(X)
         errors = blend.errors
         if errors is None:
             return blend.anova.model.predict_quantiles(V, quantiles)
@@ -313,7 +313,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
             :meth:`RandomFeatureRidge.effects`. The last effect, ``"remainder"``, is the
             contribution of the other two models.
         """
-        (V, mean), blend = self._predictions(X), self._value.solution
+        V, mean, blend = self._predictions(X)
         weight, found = blend.weights["ANOVA"], blend.anova.model.effects(V)
         known = getattr(self, "feature_names_in_", None)
         labels = [f"x{j}" for j in range(V.shape[1])] if known is None else known
