@@ -374,8 +374,7 @@ def _with_weights(blend: Blend, found: dict[str, np.ndarray], rows: TableRows) -
     values = blend_weights([*found.values()], rows, targets)
     values = np.where(values < _LEAST_WEIGHT, 0, values)
     values /= values.sum()
-    weights = {name: float(w) for name, w in zip(found, values, strict=True)}
-    weights = {"local linear": 0.0, **weights}
+    weights = {"local linear": 0.0} | dict(zip(found, values.tolist(), strict=True))
     blended = np.tensordot(values, np.stack([*found.values()]), 1)
     blend = blend._replace(weights=weights, losses=losses)
     if targets.n_classes is None:
