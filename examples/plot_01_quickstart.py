@@ -109,8 +109,8 @@ figure.savefig("quickstart.png", dpi=150)
 
 # %%
 # Left: the band is as wide as the noise where there are training rows, and becomes
-# wider in the gap and beyond the data. Right: for the same number of features, pairs of
-# sines and cosines of orthogonal frequencies have a smaller error, and ``transform`` is
+# wider in the gap and beyond the data. Right: for the same number of features, random
+# Fourier features with orthogonal frequencies have a smaller error. ``transform`` is
 # faster because it makes good use of the processor caches. The absolute times depend on
 # the machine, so only their ratio is meaningful. The speedup is smaller for a pipeline
 # that also fits a model. :class:`~sklearn.kernel_approximation.Nystroem`, which adapts

@@ -94,6 +94,18 @@ def test_extrapolation_is_limited(rng):
     assert np.abs(free).max() > 2 * np.abs(values).max()
 
 
+@pytest.mark.parametrize("kernel", ["gaussian", Prototypes(100, random_state=0)])
+def test_functions_without_noise_are_extrapolated_further(kernel):
+    X = np.linspace(0, 3, 100)[:, None]
+    model = LocalLinearRegressor(kernel).fit(X, np.sin(X[:, 0]))
+    expected = np.sin(3.0) + 0.1 * np.cos(3.0)
+    assert abs(model.predict([[3.1]])[0] - expected) < 0.01
+    # the smaller limit applies if nothing is known about the noise
+    limited = clone(model).set_params(sigma=model.sigma_, alpha=model.alpha_)
+    limited.fit(X, np.sin(X[:, 0]))
+    assert abs(limited.predict([[3.1]])[0] - expected) > 0.05
+
+
 @pytest.mark.parametrize("kernel", list(LOG_KERNELS))
 @pytest.mark.parametrize("sigma", [0.1, 1.0, np.array([0.5, 1, 2, 1])])
 def test_linear_targets_are_exact(kernel, sigma, rows, rng):
