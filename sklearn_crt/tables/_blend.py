@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -76,7 +77,19 @@ class TableRows(NamedTuple):
 
     V: np.ndarray  # (n, d), as the reader returns them
     y: np.ndarray  # (n,), numbers or codes of classes
-    weights: np.ndarray  # (n,)
+    weights: np.ndarray  # (n,), numbers of rows
+
+    def with_copies(self, n_most: int) -> TableRows:
+        """Return rows in which one of weight w occurs w times, at most ``n_most`` times.
+
+        Equal rows are merged, but cross-validation has to train on some of them and to
+        test on others. Otherwise the folds of a table with few distinct rows differ
+        systematically in the targets of these rows.
+        """
+        counts = np.clip(self.weights * (1 + 1e-9), 1, n_most).astype(np.intp)
+        places = np.repeat(np.arange(len(counts)), counts)
+        rows = self.some(places)
+        return rows._replace(weights=rows.weights / counts[places])
 
     def some(self, chosen: np.ndarray) -> TableRows:
         """Return the chosen rows."""
@@ -95,7 +108,10 @@ class Part(NamedTuple):
         V, given = rows.V, (rows.y, rows.weights)
         metric = None if self.metric is None else clone(self.metric).fit(V, *given)
         V = V if metric is None else metric.transform(V)
-        return Part(self.targets, clone(self.model).fit(V, *given), metric)
+        with warnings.catch_warnings():
+            # weights may be large because equal rows are merged
+            warnings.filterwarnings("ignore", "The mean of the sample weights")
+            return Part(self.targets, clone(self.model).fit(V, *given), metric)
 
     def predict(self, V: np.ndarray) -> np.ndarray:
         """Return bounded predictions, (n, k)."""
@@ -209,7 +225,9 @@ class BlendValue(SampleValue):
     def _learn(self, step: Step = no_step) -> Blend:
         sample, choices = self.sample, self.choices
         assert sample is not None  # only called once there are rows
-        rows = TableRows(sample.X, sample.y, sample.weights)
+        unit = min(1.0, float(sample.weights.mean()))
+        rows = TableRows(sample.X, sample.y, sample.weights / unit)
+        rows = rows.with_copies(choices.n_folds)
         targets = TargetRange(choices.n_classes)
         if targets.n_classes is None:
             beyond = _BEYOND * float(np.ptp(rows.y))
@@ -219,8 +237,7 @@ class BlendValue(SampleValue):
         sampler = AnovaSampler(categories=categories, random_state=choices.seed)
         anova = part_of(targets, _RIDGE, sampler).fitted(rows)
         step()
-        unit = min(1.0, float(rows.weights.mean()))
-        encoding = Encoding.of(rows.V, rows.weights / unit, choices.kinds, ())
+        encoding = Encoding.of(rows.V, rows.weights, choices.kinds, ())
         blend, folds = Blend(targets, encoding, anova), Folds.of(rows, targets, choices)
         enough = len(rows.y) >= _LEAST_ROWS
         if enough and all(np.ptp(rows.y[train]) > 0 for train, _ in folds.pairs):

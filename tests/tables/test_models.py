@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from scipy.stats import entropy
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression, RidgeCV
@@ -87,6 +88,21 @@ def test_additive_model_is_a_pipeline_of_scikit_learn(rng, n_scores, n_classes):
     np.testing.assert_allclose(predict(new), expected, rtol=1e-10, atol=1e-12)
     by_row = [predict(row[None])[0] for row in new]
     np.testing.assert_allclose(by_row, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_columns", [3, 5])
+def test_losses_of_a_table_with_few_distinct_rows(rng, n_columns):
+    # If all copies of a row are in one fold, its prediction is learned from rows that
+    # have equal columns but another target.
+    X = rng.integers(0, 2, (1600, n_columns)).astype(float)
+    X[:, 1:] *= rng.random((1600, 1)) < 0.3  # most rows are equal to many others
+    p = np.where(X[:, 0] > 0, 0.9, 0.1)
+    y = (rng.random(1600) < p).astype(int)
+    model = KernelClassifier(random_state=0).fit(X[:800], y[:800])  # without warning
+    assert model.losses_
+    deviation = np.sqrt(0.09) * np.log(9)  # of the loss of one row
+    for loss in model.losses_.values():
+        assert loss == pytest.approx(entropy([0.1, 0.9]), abs=5 * deviation / 800**0.5)
 
 
 def test_weights_have_the_least_loss(rng):
