@@ -58,8 +58,9 @@ class ColumnKernels:
             if 2 * len(distinct) <= len(Z):
                 values, places = distinct[:, None], place_of_row
         points = self.points[:, columns]
-        K = _raw(values.astype(dtype), points.astype(dtype), self.is_score[columns])
-        K -= self.means[q].astype(dtype)
+        values, points = (v.astype(dtype, copy=False) for v in (values, points))
+        K = _raw(values, points, self.is_score[columns])
+        K -= self.means[q].astype(dtype, copy=False)
         K -= K.mean(axis=1, keepdims=True)  # the mean of the means cancels
         K /= dtype(self.scales[q])
         return K, places
