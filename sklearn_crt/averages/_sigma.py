@@ -32,7 +32,7 @@ _MOST_PRODUCTS = 2**32
 # are misclassified, the error rate alone would often select sigma by chance. Class
 # frequencies are smoothed by adding _ADDED rows, divided equally among the classes, so
 # that frequencies based on few rows are uncertain even if all labels agree.
-_LOG_LOSS, _ADDED = 0.2, 0.3
+_LOG_LOSS, _ADDED = 0.5, 0.3
 TIE = 1e-6  # errors or probabilities with a smaller relative difference count as equal
 _QUERY_ROWS, _KEY_ROWS = 125, 1024  # rows whose kernel values are computed at a time
 

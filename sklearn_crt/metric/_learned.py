@@ -150,7 +150,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     scores_ : dict
         Score of local linear regression with each candidate metric, on rows from which
         the metric was not learned; larger is better. The score is R² for numerical
-        targets, and minus the sum of the error rate and a fifth of the log loss for
+        targets, and minus the sum of the error rate and half of the log loss for
         labels. The dictionary is empty if there is only one candidate.
 
     See Also
