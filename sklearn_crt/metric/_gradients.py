@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import blas, lapack, solve
+from scipy.linalg import blas, lapack
 from scipy.optimize import minimize
 
 from .._sincos import sincos
@@ -210,13 +210,17 @@ def one_round(
     # share and held (n,), W (d, m) -> (d, d)
     m = W.shape[1]
     F = sincos(X @ W, 1 / math.sqrt(m), m)
-    left, rest = (F[side].T * share[side] for side in (~held, held))
-    gram, cross = left @ F[~held], left @ targets[~held]
+    root = np.sqrt(share)[:, None]
+    F *= root
+    targets = root * targets
+    left, rest = (F[side] for side in (~held, held))
+    # NumPy computes only half of a product of a matrix with its own transpose
+    gram, cross = left.T @ left, left.T @ targets[~held]
     errors = []
     for penalty in _PENALTIES:
-        gaps = F[held] @ _solve(gram, cross, penalty) - targets[held]
-        errors.append(float(share[held] @ np.sum(gaps**2, axis=1)))
-    gram, cross = gram + rest @ F[held], cross + rest @ targets[held]
+        gaps = rest @ _solve(gram, cross, penalty) - targets[held]
+        errors.append(float(np.sum(gaps**2)))
+    gram, cross = gram + rest.T @ rest, cross + rest.T @ targets[held]
     coefficients = _solve(gram, cross, _PENALTIES[int(np.argmin(errors))])
     P = coefficients @ coefficients.T
     mixed = gram[m:, :m] * P[:m, m:]  # sines in rows, cosines in columns
@@ -227,5 +231,9 @@ def one_round(
 
 def _solve(gram: np.ndarray, cross: np.ndarray, penalty: float) -> np.ndarray:
     """Return the coefficients of ridge regression."""
-    penalized = gram + penalty * np.eye(len(gram))
-    return solve(penalized, cross, assume_a="pos", overwrite_a=True, check_finite=False)
+    penalized = gram.T.copy(order="F")  # for a symmetric matrix, the fastest copy
+    penalized[np.diag_indices_from(penalized)] += penalty
+    _, coefficients, failed = lapack.dposv(penalized, cross, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError
+    return coefficients
