@@ -53,6 +53,8 @@ def best_multiple(
     n_rows: float,
     octaves: np.ndarray = OCTAVES,
     n_queries: int = _N_QUERIES,
+    *,
+    refined: bool = True,
 ) -> Best:
     """Return the multiple of sigma, and the targets, with the lowest error.
 
@@ -86,6 +88,7 @@ def best_multiple(
     if is_fit:
         finer = _HALVES
         _, copies = distinct_rows(rows.take(slice(n_queries)).matrix)
+    finer = finer if refined else np.ones(1)
     best = _search(octaves, finer, batches, encoded, targets, copies)
     factor = (n_rows / n_keys) ** (1 / (n_features + 4))
     return best._replace(multiple=best.multiple * factor)
@@ -244,7 +247,7 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
         return Best(float(multiples[chosen]), targets_of_best, error)
 
     best = best_of(octaves)
-    if octaves.size == 1:
+    if octaves.size == 1 or finer.size == 1:
         return best
     return best_of(best.multiple * finer)
 

@@ -153,6 +153,7 @@ _MOST_ROUNDS = 8
 _PENALTIES = 1e-5, 1e-4, 1e-3, 1e-2  # candidate penalties, relative to the total weight
 _MULTIPLES = 0.5, 1.0, 2.0  # candidates for the standard deviation of phases
 _SPREAD = 0.05  # isotropic noise added to frequencies, as a proportion of variance
+_FIRST = 0.03  # weight of the initial metric in the result
 _GAIN = 0.002  # the held-out error has to decrease by this proportion in each round
 _HELD_OUT = 5  # every fifth row is held out
 
@@ -167,7 +168,9 @@ def learn_agop(
 ) -> np.ndarray:
     """Return the metric of the last round that lowered the error on held-out rows.
 
-    ``metric`` determines the distribution of the frequencies in the first round.
+    ``metric`` determines the distribution of the frequencies in the first round. A
+    multiple of it is added to the result, because the gradients alone are too
+    concentrated on the directions in which the training rows determine them best.
     """
     # X (n, d), targets (n, k), weights (n,), metric (d, d) -> (d, d)
     X, targets, weights = (a[: MOST_ROWS["agop"]] for a in (X, targets, weights))
@@ -191,7 +194,7 @@ def learn_agop(
             break
         found, lowest = products / trace, error
         size, steps = size * steps[place], (1.0,)
-    return found
+    return found / np.trace(found) + _FIRST * metric / np.trace(metric)
 
 
 def one_round(

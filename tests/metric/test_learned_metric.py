@@ -116,7 +116,7 @@ def test_columns_that_tell_nothing_are_shrunk(method, rng):
 def test_auto_takes_the_candidate_of_the_lowest_error(rng):
     X, y = noisy(rng, 200)
     metric = LearnedMetric(random_state=0).fit(X, y)
-    assert set(metric.scores_) == set(METHODS)
+    assert set(metric.scores_) == {"agop", "nca"}
     assert metric.method_ == max(metric.scores_, key=metric.scores_.get)
     assert metric.columns_ == "linear"
     X = rng.normal(size=(400, 6))
