@@ -21,7 +21,8 @@ from ..maps import (
     TrigonometricMap,
 )
 from ..rows import Sigma, Statistics, shape_factor
-from ._base import BaseFeatureSampler, fitted
+from ._base import BaseFeatureSampler
+from ._value import fitted
 
 
 def make_trigonometric_map(

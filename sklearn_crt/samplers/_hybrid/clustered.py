@@ -24,9 +24,10 @@ from ...maps import (
     GaussianOrSoftmax,
 )
 from ...rows import ColumnMoments, Sigma, Statistics
-from .._base import BaseFeatureSampler, fitted
+from .._base import BaseFeatureSampler
 from .._exponential import make_exponential_map
 from .._trigonometric import TrigRBFSampler
+from .._value import fitted
 from .parts import PartFitter, ScaledRows, spread_columns
 
 

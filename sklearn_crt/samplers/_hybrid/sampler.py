@@ -13,10 +13,11 @@ from ..._compat import Interval, RandomState, StrOptions, warn
 from ...exceptions import ApproximationWarning
 from ...maps import FeatureMap, GaussianKernel, GaussianOrSoftmax, SumOfProductsMap
 from ...rows import Frame, Sigma, Statistics
-from .._base import BaseFeatureSampler, centered, fitted
+from .._base import BaseFeatureSampler
 from .._exponential import middle
 from .._positive import OPRFSampler
 from .._trigonometric import TrigRBFSampler
+from .._value import centered, fitted
 from .parts import AngularCoefficient, PartFitter, spread_columns
 
 # methods that each part must have
