@@ -19,7 +19,7 @@ from .._array import (
     transposed,
 )
 from .._kernels import LogSum, refuse_not_finite
-from ..averages._jackknife import (
+from ..averages._sums import (
     N_ERRORS,
     group_columns,
     group_shares,

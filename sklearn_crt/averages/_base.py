@@ -39,11 +39,10 @@ from ..maps import FeatureMap
 from ..rows import Sigma, TableLike
 from ._exact import ExactAverages, exact_averages
 from ._features import FeatureAverages
-from ._jackknife import N_EFFECTIVE, ApproximationError
 from ._prototypes import Prototypes, prototype_averages
 from ._row_weights import RowWeightsMixin, kernel_of
 from ._similarity import SimilarityMixin
-from ._sums import Averages
+from ._sums import N_EFFECTIVE, ApproximationError, Averages
 
 _N_CHECKED = 256  # number of training rows at which features are checked
 _FEW_FEATURES = 25  # with fewer effective features, relative errors exceed 1 / 5
@@ -273,7 +272,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
                 "one kernel."
             )
         rows = to_host(validate_rows(self, X, reset=False))
-        parts = [np.concatenate(part) for part in zip(*value.errors(rows))]
+        parts = [np.concatenate(part) for part in zip(*value.total.errors(rows))]
         n_few = int(np.sum(parts[1] < N_EFFECTIVE))
         if n_few:
             warn(
@@ -318,7 +317,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
             return  # sigma was chosen by an error that includes that of the features
         step = max(1, batch.X.shape[0] // _N_CHECKED)
         rows = taken(batch.X, np.arange(0, batch.X.shape[0], step))
-        few = np.median(value.effective_features(rows))
+        few = np.median(value.total.effective_features(rows))
         if few < _FEW_FEATURES:
             warn(
                 f"The average of a training row depends on about {few:.0f} of "

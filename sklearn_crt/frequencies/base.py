@@ -12,9 +12,8 @@ from numpy.random import Generator
 
 from .._array import asarray_like
 from .._compat import cached_property
-from .._docstrings import complete_docstring
 from .._kernels import dense_product, stack
-from .._names import name_constructor
+from .._names import complete_docstring, name_constructor
 from .radial import Family
 
 

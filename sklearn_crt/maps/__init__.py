@@ -19,9 +19,6 @@ from .discrete import GeometricLaw as GeometricLaw
 from .discrete import PoissonLaw as PoissonLaw
 from .exponential import ExponentialMap as ExponentialMap
 from .exponential import TrigonometricMap as TrigonometricMap
-from .heavy_tailed import ExponentialPower as ExponentialPower
-from .heavy_tailed import Laplacian as Laplacian
-from .heavy_tailed import Matern as Matern
 from .loops import iter_path as iter_path
 from .loops import relative_error as relative_error
 from .loops import transform as transform
@@ -37,6 +34,9 @@ from .radial import Gaussian as Gaussian
 from .radial import GaussianKernel as GaussianKernel
 from .radial import GaussianOrSoftmax as GaussianOrSoftmax
 from .radial import RadialKernel as RadialKernel
+from .scale_mixtures import ExponentialPower as ExponentialPower
+from .scale_mixtures import Laplacian as Laplacian
+from .scale_mixtures import Matern as Matern
 from .signs import SignMap as SignMap
 from .variance import Numbers as Numbers
 from .variance import log_conformity as log_conformity

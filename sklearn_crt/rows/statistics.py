@@ -22,7 +22,6 @@ from .._array import (
     joined,
     namespace_of,
     on_host,
-    part,
     taken,
     to_host,
     transposed,
@@ -50,7 +49,7 @@ def _batches(
             ones = np.ones(batch.shape[0]) if weights is None else weights[rows]
             yield batch, np.asarray(ones, wide)
         else:
-            batch = xp.astype(part(X, rows), wide)
+            batch = xp.astype(X[rows, ...], wide)
             ones = xp.ones_like(batch[:, 0]) if weights is None else weights[rows]
             yield batch, xp.astype(ones, wide)
 

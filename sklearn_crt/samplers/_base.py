@@ -215,6 +215,34 @@ class BaseFeatureSampler(
         warn_of_changed_map(self, before)
         return self
 
+    def with_sigma(self, sigma: Sigma) -> Self:
+        """Return a fitted copy with another sigma, without reading the rows again.
+
+        Parameters
+        ----------
+        sigma : float, {"scale", "median"} or array-like of shape (n_features,)
+            The new value. ``"median"`` is allowed only if the sampler was fitted with
+            ``sigma="median"``.
+
+        Returns
+        -------
+        sampler : sampler
+            A fitted copy, which equals a sampler fitted with ``sigma`` on the same
+            rows. It has the same frequencies, unless their distribution depends on the
+            data.
+
+        Raises
+        ------
+        ValueError
+            If sigma is out of range, if it is ``"median"`` and the sampler has no
+            sample of the rows, or if the sampler is frozen.
+        """
+        value = self._value
+        value.check_can_grow("with_sigma")
+        other = with_value(self, value.with_sigma(sigma))
+        other.sigma = sigma
+        return other
+
     def _read(  # type: ignore[override]
         self, X: Any, y: Any, X_key: Any, weights: Any, *, first: bool, final: bool
     ) -> SamplerBatch:
@@ -305,10 +333,10 @@ class BaseFeatureSampler(
         rows = self._rows(X, feature_map)
         vars(feature_map)["was_used"] = True  # needed for the warning of partial_fit
         warn_of_phases(self, rows, feature_map)
-        features, n_zero, overflows = transform(
-            feature_map, rows, key=key, n_jobs=self.n_jobs
-        )
-        warn_of_range(self, features.dtype, n_zero, overflows)
+        options = {"key": key, "n_jobs": self.n_jobs}
+        features, n_zero, overflows = transform(feature_map, rows, **options)
+        if n_zero or overflows:
+            warn_of_range(self, features.dtype, n_zero, overflows)
         return to_namespace_of(features, X)
 
     # ------------------------------------------------------------------ kernels
@@ -398,33 +426,6 @@ class BaseFeatureSampler(
         queries = to_host(self._rows(X, feature_map))
         keys = None if Y is None else to_host(self._rows(Y, feature_map))
         return feature_map, queries, keys
-
-    # ------------------------------------------------------------ other sigmas
-    def with_sigma(self, sigma: Sigma) -> Self:
-        """Return a fitted copy with another sigma, without reading the rows again.
-
-        Parameters
-        ----------
-        sigma : float, {"scale", "median"} or array-like of shape (n_features,)
-            The new value. ``"median"`` is allowed only if the sampler was fitted with
-            ``sigma="median"``.
-
-        Returns
-        -------
-        sampler : sampler
-            A fitted copy, which equals a sampler fitted with ``sigma`` on the same
-            rows. It has the same frequencies, unless their distribution depends on the
-            data.
-
-        Raises
-        ------
-        ValueError
-            If sigma is out of range, if it is ``"median"`` and the sampler has no
-            sample of the rows, or if the sampler is frozen.
-        """
-        other = with_value(self, self._value.with_sigma(sigma))
-        other.sigma = sigma
-        return other
 
     # --------------------------------------------------------------- attributes
     map_: FeatureMap = fitted(

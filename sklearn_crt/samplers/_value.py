@@ -67,7 +67,6 @@ class SamplerValue(FittedValue):
 
     def with_sigma(self, sigma: Sigma) -> SamplerValue:
         """Return the result of fitting to the same rows with another sigma."""
-        self.check_can_grow("with_sigma")
         unfitted = unfitted_copy(self.unfitted)
         unfitted.sigma = sigma
         return replace(self, unfitted=unfitted).with_map()

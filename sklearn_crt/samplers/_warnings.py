@@ -13,6 +13,7 @@ from ..exceptions import ApproximationWarning
 from ..maps import FeatureMap, relative_error, transform
 
 _ERROR_ROWS = 16  # number of queries, and of keys, used to estimate the error
+_LIGHT_TAIL = 0.3  # smallest tail index for which fit does not warn
 
 
 def warn_of_error(sampler: Any, batch: Any) -> None:
@@ -45,6 +46,19 @@ def warn_of_error(sampler: Any, batch: Any) -> None:
         "measures the error of samplers on your rows.",
         ApproximationWarning,
     )
+
+
+def warn_of_tail(sampler: Any, index: float, advice: str) -> None:
+    """Warn if many frequencies are too large, given b such that P(|w| > R) ~ R^-b."""
+    if index < _LIGHT_TAIL:
+        warn(
+            f"A norm |w| of {type(sampler).__name__} exceeds R with a chance of about "
+            f"R^-{index:.2g}, so many phases w.x are beyond what a float resolves "
+            "(2^24 in float32, 2^53 in float64), and their sines are noise; norms are "
+            f"cut at 1e15. Use float64, {advice}, or the exact kernel of "
+            "sklearn_crt.kernels.",
+            ApproximationWarning,
+        )
 
 
 def warn_of_changed_map(sampler: Any, before: FeatureMap | None) -> None:

@@ -1,4 +1,4 @@
-"""The Matern and exponential power kernels, whose frequencies have heavy tails."""
+"""Matern and exponential power kernels, whose frequencies have random scales."""
 
 from __future__ import annotations
 

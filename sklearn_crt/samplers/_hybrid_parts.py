@@ -11,14 +11,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from ..._compat import RandomState
-from ..._fitted import check_params, empty_value, read_rows, with_value
-from ...frequencies import Coupling, chi_law, get_coupling
-from ...maps import FeatureMap, Gaussian, SignMap, ThirdPartyMap, WeightedMap
-from ...rows import Frame, Rows, Sigma, Statistics
-from .._base import BaseFeatureSampler
-from .._trigonometric import has_uniform_directions, make_trigonometric_map
-from .._value import fitted
+from .._compat import RandomState
+from .._fitted import check_params, empty_value, read_rows, with_value
+from ..frequencies import Coupling, chi_law, get_coupling
+from ..maps import FeatureMap, Gaussian, SignMap, ThirdPartyMap, WeightedMap
+from ..rows import Frame, Rows, Sigma, Statistics
+from ._base import BaseFeatureSampler
+from ._trigonometric import has_uniform_directions, make_trigonometric_map
+from ._value import fitted
 
 
 class AngularCoefficient(BaseFeatureSampler):
