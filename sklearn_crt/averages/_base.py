@@ -173,21 +173,16 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         if is_row_kernel(self.kernel):
             return exact_averages(self.kernel, self.sigma, targets)
         sampler, selects = None, False
-        if isinstance(self.kernel, str):
-            self._check_no_sigma()
-        else:
+        if not isinstance(self.kernel, str):
             sampler, selects = self._sampler_and_choice
-        start = FeatureAverages.start(sampler)
-        return FeatureAverages(targets=targets, selects_sigma=selects, **start)
-
-    def _check_no_sigma(self):
-        """Raise ValueError if ``sigma`` is set although the rows are features."""
-        if not is_auto(self.sigma):
+        elif not is_auto(self.sigma):
             raise ValueError(
                 f"sigma={self.sigma!r} has no effect with kernel='linear', because the "
                 "rows are features already. Leave sigma='auto', and set sigma of the "
                 "transformer that computes the features."
             )
+        start = FeatureAverages.start(sampler)
+        return FeatureAverages(targets=targets, selects_sigma=selects, **start)
 
     def _check_same_model(self, other: Any) -> None:
         if type(self._value) is not type(other._value):

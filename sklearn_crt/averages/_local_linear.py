@@ -248,6 +248,22 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         self.remainder = remainder
         self.clip = clip
 
+    def predict(self, X: TableLike) -> np.ndarray:
+        """Predict targets from local linear fits.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions, in float64 even if X is float32, because targets may need the
+            higher precision.
+        """
+        return super().predict(X)
+
     def _decode(self, value, X):
         predictions = super()._decode(value, X)
         return value.seen.clipped(predictions) if self.clip else predictions

@@ -216,7 +216,7 @@ class NadarayaWatsonRegressor(NumbersMixin, RegressorMixin, BaseNadarayaWatson):
         return to_fit_namespace(self, self._value.seen.mean)
 
     def predict(self, X: TableLike) -> np.ndarray:
-        """Predict the targets.
+        """Predict the kernel-weighted averages of the targets.
 
         Parameters
         ----------
@@ -226,10 +226,10 @@ class NadarayaWatsonRegressor(NumbersMixin, RegressorMixin, BaseNadarayaWatson):
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions, in float64 even if X is float32, because targets may need the
-            higher precision. Averages lie in the range of the training targets. For
-            rows where the error of random features is too large, ``y_mean_`` partly or
-            entirely replaces the average (see the Notes of the class).
+            Predictions, which lie in the range of the training targets. They are
+            float64 even if X is float32, because targets may need the higher precision.
+            For rows where the error of random features is too large, ``y_mean_`` partly
+            or entirely replaces the prediction (see the Notes of the class).
         """
         value = self._check_rows(X, "predict")
         return self._squeezed(self._decode(value, X))
