@@ -15,7 +15,6 @@ from .._array import (
     joined,
     namespace_of,
     on_host,
-    part,
     place_of,
     to_namespace_of,
 )
@@ -73,7 +72,7 @@ class StoredRows(NamedTuple):
         n_rows = self.rows.shape[0]
         for start in range(0, n_rows, size):
             some = slice(start, min(start + size, n_rows))
-            rows, columns = self.rows.take(some), (part(c, some) for c in self.columns)
+            rows, columns = self.rows.take(some), (c[some, ...] for c in self.columns)
             stacked = None if self.stacked is None else self.stacked[some]
             found = self._replace(rows=rows, columns=tuple(columns), stacked=stacked)
             yield some, found
@@ -112,7 +111,7 @@ class Keys:
             size = min(4 * size, max(_PAIRS // stored.rows.shape[0], _LEAST_QUERIES))
         for start in range(0, X.shape[0], size):
             rows = slice(start, min(start + size, X.shape[0]))
-            queries = stored.queries(part(X, rows))
+            queries = stored.queries(X[rows, ...])
             if stored.stacked is None or left_out:
                 found = self._scaled_sums(stored, queries, workspace, left_out)
             else:
