@@ -27,8 +27,8 @@ from ..rows import Sigma, TableLike
 from ..rows.sample import DistinctSample
 from ._base import BaseNadarayaWatson
 from ._exact import ExactAverages, RowAverages
-from ._jackknife import normalised, probabilities, trust
 from ._row_weights import all_rows, effective_sizes
+from ._sums import normalised, probabilities, trust
 from ._targets import OneHot
 
 # candidates for the amount and the exponent

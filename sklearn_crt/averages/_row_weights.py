@@ -35,7 +35,7 @@ def log_kernels(
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield slices of queries and their log kernel values for all training rows.
 
-    ``left_out`` excludes training rows at distance 0 from a query: its copies and, if
+    ``left_out`` excludes training rows that are equal to a query: its copies and, if
     it is a training row, the query itself.
     """
     # -> (n_queries, n_rows), in float64

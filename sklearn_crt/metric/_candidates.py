@@ -30,8 +30,9 @@ _ROWS_PER_HAT = 5, 10
 _MANY = 2500  # with more rows, the chosen metric is not relearned from all of them
 _COMPARED = 2500  # maximum number of rows from which AGOP learns in the comparison
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
-# rows are ordered pseudo-randomly, by the fractional part of a projection times this
-_TURNS = 1024.0
+# rows are ordered pseudo-randomly, by the fractional part of a projection times this,
+# which is rounded so that rounding errors do not change the order of equal rows
+_TURNS, _DIGITS = 1024.0, 6
 
 
 class Parameters(NamedTuple):
@@ -60,8 +61,9 @@ class Metric:
 class Table:
     """Training rows in a random order, with standardised targets.
 
-    The random order depends only on the standardised rows, so neither the original
-    order of the rows nor the units of the columns affect the result.
+    The random order depends only on the standardised rows and, for equal rows, on the
+    targets, so neither the original order of the rows nor the units of the columns
+    affect the result.
     """
 
     X: np.ndarray  # (n_rows, n_columns)
@@ -76,7 +78,8 @@ class Table:
         """Return the table for labels (if ``by_class``) or for numerical targets."""
         S = ColumnFeatures.of(X, weights, hats=False)(X)
         along = np.random.default_rng(0).normal(scale=_TURNS, size=S.shape[1])
-        order = np.argsort((S * along).sum(axis=1) % 1.0, kind="stable")
+        place = np.round((S * along).sum(axis=1) % 1.0, _DIGITS)
+        order = np.lexsort((*y.reshape(len(y), -1).T, place))
         X, y, weights = X[order], y[order], weights[order]
         codes, ones = y.reshape(len(y), -1), np.ones(len(y))
         if by_class:

@@ -27,6 +27,9 @@ _PENALTY = 0.3  # weight of squared deviations of log scales from the common val
 _COMMON = 2.0 ** np.arange(-3, 2)  # candidate scales, in units of sqrt(2 / n_columns)
 _NOISE = 0.05, 1e-6, 10.0  # initial noise variance, and its bounds
 _RANGE = 7.0, 5.0  # maximum distances of log scales below and above the common value
+# Parameters are rounded to multiples of this after each stage. Otherwise the search
+# would amplify rounding errors, and other processors could select another sigma.
+_STEP = 2.0**-8
 _LEAST_LOG = -100.0  # lower bound of the log kernel, which avoids subnormal numbers
 _LEAST_SIZE = 1e-12  # lower bound of the variance, for constant targets
 
@@ -132,7 +135,7 @@ def learn_evidence(
             common = parameters[:-1].copy()
             bounds = [(v - _RANGE[0], v + _RANGE[1]) for v in common]
             bounds.append((math.log(_NOISE[1]), math.log(_NOISE[2])))
-        parameters = minimize(
+        found = minimize(
             process.loss,
             parameters,
             args=(common,),
@@ -140,7 +143,8 @@ def learn_evidence(
             method="L-BFGS-B",
             bounds=bounds,
             options={"maxiter": max_iter, "ftol": gain / len(process.X)},
-        ).x
+        )
+        parameters = np.round(found.x / _STEP) * _STEP
     squares = np.exp(2 * parameters[:-1])
     products = process.gradient_products(parameters)
     trace = max(np.trace(products), np.finfo(float).tiny)

@@ -16,7 +16,7 @@ from sklearn_crt import (
     Prototypes,
 )
 from sklearn_crt.averages._classifier import _AMOUNTS, _EXPONENTS, _RANDOM_ROWS
-from sklearn_crt.averages._jackknife import probabilities
+from sklearn_crt.averages._sums import probabilities
 
 KINDS = [
     NadarayaWatsonClassifier(sigma=2.0),

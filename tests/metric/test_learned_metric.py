@@ -198,6 +198,30 @@ def test_units_of_columns_do_not_matter(method, rng):
 
 @pytest.mark.each_value
 @pytest.mark.parametrize("labels", [True, False], ids=["labels", "numbers"])
+@pytest.mark.parametrize("columns", ["linear", "hats"])
+@pytest.mark.parametrize("method", METHODS)
+def test_rounding_errors_of_equal_rows_do_not_matter(method, columns, labels, rng):
+    """Equal rows with different targets stay neighbours in the order of the rows.
+
+    Their targets alone tell which comes first, and columns of few values keep as many
+    hat functions.
+    """
+    if method == "nca" and not labels:
+        pytest.skip("nca needs labels")
+    X = rng.integers(-2, 2, size=(2000, 5)) + 0.1 * np.pi
+    y = np.sin(X[:, 0]) * X[:, 1] + rng.normal(size=len(X))
+    if labels:  # rows that are equal in all columns and in the label have a weight
+        distinct = np.unique(np.column_stack([X, y > 0]), axis=0)
+        X, y = distinct[:, :-1], distinct[:, -1].astype(int)
+        assert len(np.unique(X, axis=0)) < len(X)
+    blurred = X * (1 + 1e-15 * rng.normal(size=X.shape))
+    metric = LearnedMetric(method=method, columns=columns, random_state=0)
+    expected, found = (clone(metric).fit(rows, y).metric_ for rows in (X, blurred))
+    assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("labels", [True, False], ids=["labels", "numbers"])
 @pytest.mark.parametrize("method", ["auto", *METHODS])
 def test_weights_are_repeated_rows(method, labels, rng):
     if method == "nca" and not labels:
