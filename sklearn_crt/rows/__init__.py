@@ -12,11 +12,9 @@ from .frame import shape_factor as shape_factor
 from .inputs import DenseInputs as DenseInputs
 from .inputs import Inputs as Inputs
 from .inputs import Rows as Rows
-from .inputs import SparseInputs as SparseInputs
 from .inputs import TableLike as TableLike
 from .statistics import ColumnMoments as ColumnMoments
 from .statistics import Covariance as Covariance
-from .statistics import RowSample as RowSample
 from .statistics import Statistics as Statistics
 from .targets import are_labels as are_labels
 from .targets import as_numbers as as_numbers

@@ -46,6 +46,7 @@ class Inputs(ABC):
     # vector that has not been subtracted from sparse rows yet
     _shift: np.ndarray | None = None
     _workspace: Workspace | None = None
+    _is_numpy = True  # whether the rows are a NumPy array or a SciPy matrix
     shape: tuple[int, ...]  # leading axes, number of rows, number of columns
     dtype: Any  # the floating-point dtype
 
@@ -65,10 +66,13 @@ class Inputs(ABC):
         return False
 
     def buffer(self, name: str, shape: tuple[int, ...]) -> Any:
-        """Return an array that may be overwritten when the next rows are processed."""
-        if self._workspace is None:
-            return np.empty(shape, self.dtype)
-        return self._workspace.buffer(name, shape, self.dtype)
+        """Return an array that may be overwritten when the next rows are processed.
+
+        The result is None for arrays of libraries other than NumPy.
+        """
+        if self._workspace is not None:
+            return self._workspace.buffer(name, shape, self.dtype)
+        return np.empty(shape, self.dtype) if self._is_numpy else None
 
     def output(self, width: int) -> Any:
         """Return the array into which the features of these rows may be written."""
@@ -140,13 +144,9 @@ class Inputs(ABC):
         """Return these rows times sigma; their products with frequencies are reused."""
         return (_ScaledSparse if self.is_sparse else _ScaledDense)(self, sigma)
 
-    def part_of_map(self) -> Inputs:
-        """Return the rows before they were shifted, for a part of a composite map."""
-        return DenseInputs(self.dense) if self._shift is not None else self._alone()
-
     @abstractmethod
-    def _alone(self) -> Inputs:
-        """Return these rows with a zero origin."""
+    def part_of_map(self) -> Inputs:
+        """Return these rows with a zero origin, for a part of a composed map."""
 
     # ----------------------------------------------------- pairs, on the host alone
     @abstractmethod
@@ -159,6 +159,16 @@ class Inputs(ABC):
         norms = self.sq_norms, other.sq_norms
         products = self.inner(other, out)
         return _kernels.sq_distances(self._rows, other._rows, products, norms)
+
+    def equal(self, other: Inputs) -> np.ndarray:
+        """Return which pairs of rows are equal, apart from rounding errors.
+
+        A transformer that multiplies by a matrix may return slightly different rows for
+        equal rows.
+        """
+        # -> (n_rows, n_other)
+        rounding = float(np.finfo(self.dtype).eps) ** 0.75
+        return self.sq_distances(other) <= rounding**2 * self.sq_norms
 
     def l1_distances(self, other: Inputs) -> np.ndarray:
         """Return the sums of ``|x_l - y_l|`` for all pairs of rows."""
@@ -218,11 +228,6 @@ class DenseInputs(Inputs):
     def dense(self) -> Array:
         return self._rows
 
-    def buffer(self, name: str, shape: tuple[int, ...]) -> Any:
-        if self._workspace is not None:
-            return self._workspace.buffer(name, shape, self.dtype)
-        return np.empty(shape, self.dtype) if self._is_numpy else None
-
     def project(self, frequencies: Frequencies) -> Array:
         shape = (*self.shape[:-1], frequencies.n_frequencies)
         return frequencies.apply(self._rows, self.buffer("projection", shape))
@@ -267,7 +272,7 @@ class DenseInputs(Inputs):
     def map(self, function: Callable[[Array], Array]) -> Inputs:
         return DenseInputs(function(self._rows), workspace=self._workspace)
 
-    def _alone(self) -> Inputs:
+    def part_of_map(self) -> Inputs:
         return DenseInputs(self._rows)
 
     def inner(self, other: Inputs, out: np.ndarray | None = None) -> np.ndarray:
@@ -376,8 +381,10 @@ class SparseInputs(Inputs):
         data = stored - at_zero[rows.indices]
         return SparseInputs(with_data(rows, data), -at_zero)
 
-    def _alone(self) -> Inputs:
-        return SparseInputs(self._rows)
+    def part_of_map(self) -> Inputs:
+        return (
+            SparseInputs(self._rows) if self._shift is None else DenseInputs(self.dense)
+        )
 
     def inner(self, other: Inputs, out: np.ndarray | None = None) -> np.ndarray:
         product = safe_sparse_dot(self._rows, other._rows.T, dense_output=True)
@@ -405,7 +412,7 @@ class _Scaled(Inputs):
             for vector in (base._shift, base._origin)
         )
         self.shape, self.dtype = base.shape, base.dtype
-        self._is_numpy = getattr(base, "_is_numpy", True)
+        self._is_numpy = base._is_numpy
         self._projections = base.__dict__.setdefault("_projections", {})
 
     @cached_property

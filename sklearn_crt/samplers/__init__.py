@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from ._discrete import GeometricSampler, PoissonSampler
     from ._gerf import GERFSampler
     from ._heavy_tailed import ExponentialPowerSampler, LaplacianSampler, MaternSampler
-    from ._hybrid.clustered import ClusteredSampler, ComplexExponentialSampler
-    from ._hybrid.combinations import angular_hybrid, clustered_hybrid, gaussian_hybrid
-    from ._hybrid.parts import AngularCoefficient, GaussianCoefficient
-    from ._hybrid.sampler import HybridSampler
+    from ._hybrid import HybridSampler
+    from ._hybrid_clustered import ClusteredSampler, ComplexExponentialSampler
+    from ._hybrid_combinations import angular_hybrid, clustered_hybrid, gaussian_hybrid
+    from ._hybrid_parts import AngularCoefficient, GaussianCoefficient
     from ._positive import OPRFSampler, PositiveRBFSampler, SimplexRBFSampler
     from ._trigonometric import TrigRBFSampler
 
@@ -45,17 +45,17 @@ __all__ = [
 
 _HOMES = {
     "AnchoredRBFSampler": "_adapted",
-    "AngularCoefficient": "_hybrid.parts",
+    "AngularCoefficient": "_hybrid_parts",
     "BaseFeatureSampler": "_base",
     "CentersRBFSampler": "_centers_rbf",
-    "ClusteredSampler": "_hybrid.clustered",
-    "ComplexExponentialSampler": "_hybrid.clustered",
+    "ClusteredSampler": "_hybrid_clustered",
+    "ComplexExponentialSampler": "_hybrid_clustered",
     "DERFSampler": "_adapted",
     "ExponentialPowerSampler": "_heavy_tailed",
     "GERFSampler": "_gerf",
-    "GaussianCoefficient": "_hybrid.parts",
+    "GaussianCoefficient": "_hybrid_parts",
     "GeometricSampler": "_discrete",
-    "HybridSampler": "_hybrid.sampler",
+    "HybridSampler": "_hybrid",
     "LaplacianSampler": "_heavy_tailed",
     "MaternSampler": "_heavy_tailed",
     "OPRFSampler": "_positive",
@@ -63,8 +63,8 @@ _HOMES = {
     "PositiveRBFSampler": "_positive",
     "SimplexRBFSampler": "_positive",
     "TrigRBFSampler": "_trigonometric",
-    "angular_hybrid": "_hybrid.combinations",
-    "clustered_hybrid": "_hybrid.combinations",
-    "gaussian_hybrid": "_hybrid.combinations",
+    "angular_hybrid": "_hybrid_combinations",
+    "clustered_hybrid": "_hybrid_combinations",
+    "gaussian_hybrid": "_hybrid_combinations",
 }
 __getattr__, __dir__ = names_on_demand(__name__, _HOMES)
