@@ -134,11 +134,10 @@ class TableReader:
             matrix = np.array(X, np.float32 if keep else np.float64, order="C")
             matrix[:, np.array(self.kinds) == EMPTY] = np.nan
             return matrix
-        columns = each_column(X)
-        if hasattr(X, "iloc") and len(X) < _FEW_ROWS:
-            # one conversion is faster than one per column, but would change dates
-            if {getattr(dtype, "kind", "") for dtype in X.dtypes} <= set("biufO"):
-                columns = iter(X.to_numpy(dtype=object).T)
+        columns, few = each_column(X), hasattr(X, "iloc") and len(X) < _FEW_ROWS
+        # one conversion is faster than one per column, but would change dates
+        if few and {getattr(t, "kind", "") for t in X.dtypes} <= set("biufO"):
+            columns = iter(X.to_numpy(dtype=object).T)
         matrix = np.empty(X.shape)
         for j, column in enumerate(columns):
             matrix[:, j] = self.read_column(column, j)
