@@ -101,7 +101,7 @@ class Keys:
     ) -> Iterator[tuple[slice, KernelSums]]:
         """Yield slices of the queries and their kernel sums.
 
-        ``left_out`` excludes the rows at distance 0 from a query.
+        ``left_out`` excludes the rows that are equal to a query.
         """
         stored = self.stored(X, sigma)
         stored.frame.check(X)
@@ -185,7 +185,7 @@ class Keys:
         """Return the log kernel between queries and rows, (n_queries, n_rows)."""
         logs = log_kernel(self.kernel, queries, rows, workspace)
         if left_out:
-            logs[queries.sq_distances(rows) == 0] = -np.inf
+            logs[queries.equal(rows)] = -np.inf
         return logs
 
     def stored(self, X: Rows, sigma: float | np.ndarray) -> StoredRows:

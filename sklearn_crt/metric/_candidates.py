@@ -23,14 +23,16 @@ from ._nca import learn_nca
 
 MOST_COLUMNS = 24  # default limit on the number of output columns
 _QUERIES, _KEYS = 500, 1500  # limits on held-out rows and on all rows in the comparison
+_OCTAVES = 2.0 ** np.arange(5)  # candidates for sigma in the comparison
 _SHARE = 0.4  # maximum proportion of rows predicted in the comparison
 # minimum numbers of rows per feature for trying hat functions: numeric targets, labels
 _ROWS_PER_HAT = 5, 10
 _MANY = 2500  # with more rows, the chosen metric is not relearned from all of them
 _COMPARED = 2500  # maximum number of rows from which AGOP learns in the comparison
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
-# rows are ordered pseudo-randomly, by the fractional part of a projection times this
-_TURNS = 1024.0
+# rows are ordered pseudo-randomly, by the fractional part of a projection times this,
+# which is rounded so that rounding errors do not change the order of equal rows
+_TURNS, _DIGITS = 1024.0, 6
 
 
 class Parameters(NamedTuple):
@@ -59,8 +61,9 @@ class Metric:
 class Table:
     """Training rows in a random order, with standardised targets.
 
-    The random order depends only on the standardised rows, so neither the original
-    order of the rows nor the units of the columns affect the result.
+    The random order depends only on the standardised rows and, for equal rows, on the
+    targets, so neither the original order of the rows nor the units of the columns
+    affect the result.
     """
 
     X: np.ndarray  # (n_rows, n_columns)
@@ -75,7 +78,8 @@ class Table:
         """Return the table for labels (if ``by_class``) or for numerical targets."""
         S = ColumnFeatures.of(X, weights, hats=False)(X)
         along = np.random.default_rng(0).normal(scale=_TURNS, size=S.shape[1])
-        order = np.argsort((S * along).sum(axis=1) % 1.0, kind="stable")
+        place = np.round((S * along).sum(axis=1) % 1.0, _DIGITS)
+        order = np.lexsort((*y.reshape(len(y), -1).T, place))
         X, y, weights = X[order], y[order], weights[order]
         codes, ones = y.reshape(len(y), -1), np.ones(len(y))
         if by_class:
@@ -125,7 +129,7 @@ def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> M
         least = _ROWS_PER_HAT[table.by_class] * hats.features.means.size
         if not hats.features.has_hats or (columns == "auto" and least > n_rows):
             columns = "linear"
-    methods = ["evidence", "agop", "nca"][: 3 if table.by_class else 2]
+    methods = ["agop", "nca"] if table.by_class else ["evidence", "agop"]
     candidates = [] if columns == "hats" else [(linear, each) for each in methods]
     method_of_hats = "agop" if table.by_class else "evidence"
     candidates += [] if columns == "linear" else [(hats, method_of_hats)]
@@ -186,12 +190,13 @@ class Learner:
             return root_of(learn_evidence(S, targets, weights))
         # maximising the evidence for many features would take as long as AGOP itself,
         # and its metric is not a better starting point than the identity
-        is_identity = method == "agop" and self.hats
-        first = np.eye(S.shape[1]) if is_identity else self.root("evidence", n_rows)
         if method == "agop":
+            first = np.eye(S.shape[1]) if self.hats else self.root("evidence", n_rows)
             M = first @ first.T
             return root_of(learn_agop(S, targets, weights, M, seed=seed))
-        start = self.components(first) * self.unit * self.fit("evidence").multiple
+        name = "evidence" if self.hats else "agop"
+        first = self.root(name, min(n_rows, _COMPARED))
+        start = self.components(first) * self.unit * self.fit(name).multiple
         codes = table.codes[:n_rows]
         return learn_nca(S, codes, weights, start, seed=seed, step=self.step).T
 
@@ -231,7 +236,8 @@ class Learner:
         targets = LocalLinear(plain, remainder=0.0).adapted(rows, weights)
         encoded = targets.encode(codes, weights, np.float64, rows)
         options = Gaussian(), rows, encoded, targets, len(weights)
-        return best_multiple(*options, n_queries=max(1, table.n_held))
+        n_queries = max(1, table.n_held)
+        return best_multiple(*options, _OCTAVES, n_queries, refined=False)
 
     def metric(self, method: str, root: np.ndarray, scores: dict[str, float]) -> Metric:
         """Return the map together with its mean derivatives at the training rows."""

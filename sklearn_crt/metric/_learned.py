@@ -150,7 +150,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     scores_ : dict
         Score of local linear regression with each candidate metric, on rows from which
         the metric was not learned; larger is better. The score is R² for numerical
-        targets, and minus the sum of the error rate and a fifth of the log loss for
+        targets, and minus the sum of the error rate and half of the log loss for
         labels. The dictionary is empty if there is only one candidate.
 
     See Also
@@ -184,9 +184,10 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
       random Fourier features of up to 8192 rows. The frequencies of the first round are
       drawn according to the metric of ``"evidence"`` (with hat functions, the
       identity), and those of each later round according to that of the previous round.
+      A tenth of the first metric, divided by its trace, is added to the result.
     * ``"nca"`` is neighbourhood components analysis [3]_. It minimises the log loss of
       leave-one-out kernel averages by 150 steps of Adam on minibatches of 1000 rows,
-      starting from the metric of ``"evidence"``.
+      starting from the metric of ``"agop"``.
 
     ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The
     result is the same as after ``fit`` on all rows together. To this end, the

@@ -160,6 +160,16 @@ class Inputs(ABC):
         products = self.inner(other, out)
         return _kernels.sq_distances(self._rows, other._rows, products, norms)
 
+    def equal(self, other: Inputs) -> np.ndarray:
+        """Return which pairs of rows are equal, apart from rounding errors.
+
+        A transformer that multiplies by a matrix may return slightly different rows for
+        equal rows.
+        """
+        # -> (n_rows, n_other)
+        rounding = float(np.finfo(self.dtype).eps) ** 0.75
+        return self.sq_distances(other) <= rounding**2 * self.sq_norms
+
     def l1_distances(self, other: Inputs) -> np.ndarray:
         """Return the sums of ``|x_l - y_l|`` for all pairs of rows."""
         # csr_matrix uses 32-bit indices, which the loop over sparse rows needs
