@@ -18,12 +18,15 @@ from .inputs import Rows
 # each bit over all bits of the result.
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _CHUNK = 2**20  # number of values hashed at a time, which fit into the cache
-# The leading half of a hash is computed from numbers rounded to about 2^-24 times the
-# largest number of the row. Hence the order of the hashes hardly ever depends on
-# rounding errors, such as those of a preceding transformer. The other half is computed
-# from the exact numbers, which distinguishes rows that differ only in their last
-# digits.
-_DIGITS, _LEADING = 24, ~np.uint64(2**32 - 1)
+# The leading half of a hash is computed from numbers rounded to 26 binary digits. Hence
+# the order of the hashes hardly ever depends on rounding errors, such as those of a
+# preceding transformer. The other half is computed from the exact numbers, which
+# distinguishes rows that differ only in their last digits. Rounding to fewer digits, or
+# relative to the largest number of a row, would give too many rows the same leading
+# half, for example those with the same category or almost the same time in seconds.
+# Such rows are drawn together, so the sample would not be representative.
+_HALF, _KEPT = np.uint64(2**25), ~np.uint64(2**26 - 1)
+_LEADING = ~np.uint64(2**32 - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +88,7 @@ def hashes(X: Rows, y: np.ndarray) -> np.ndarray:
     sums = _sums_of_dense(targets, of_targets)
     if sparse.issparse(X):
         rows = plain_sparse(X)
-        largest = abs(rows).max(axis=1).toarray().ravel()
-        largest = np.repeat(largest, np.diff(rows.indptr))
-        terms = _mixed(rows.data, largest) * of_rows[rows.indices]
+        terms = _mixed(rows.data) * of_rows[rows.indices]
         total = np.zeros((2, len(rows.data) + 1), dtype=np.uint64)
         np.cumsum(terms, axis=1, out=total[:, 1:])
         sums += total[:, rows.indptr[1:]] - total[:, rows.indptr[:-1]]  # modulo 2**64
@@ -106,22 +107,16 @@ def hashes(X: Rows, y: np.ndarray) -> np.ndarray:
 
 def _sums_of_dense(values: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """Return the sums of each row's mixed entries times odd factors, (2, n_rows)."""
-    largest = np.abs(values).max(axis=1, keepdims=True, initial=0)
-    return (_mixed(values, largest) * factors).sum(axis=2, dtype=np.uint64)
+    return (_mixed(values) * factors).sum(axis=2, dtype=np.uint64)
 
 
-def _mixed(values: np.ndarray, largest: np.ndarray) -> np.ndarray:
+def _mixed(values: np.ndarray) -> np.ndarray:
     """Mix the bits of rounded and of exact numbers; the result for 0 is 0.
 
-    Therefore zeros do not change a hash, and sparse rows can omit them. ``largest`` is
-    the largest absolute value of the row.
+    Therefore zeros do not change a hash, and sparse rows can omit them.
     """
-    exact = np.add(values, 0.0, dtype=np.float64, order="C")  # no -0.0
-    # Adding and subtracting this number rounds. The factor 1.37 makes sure that the
-    # exponent does not depend on rounding errors if the largest value is a power of 2.
-    exponent = np.minimum(np.frexp(1.37 * largest.astype(np.float64))[1], 900)
-    large = np.ldexp(1.5, exponent + 52 - _DIGITS)
-    bits = np.stack([(exact + large) - large, exact]).view(np.uint64)
+    exact = np.add(values, 0.0, dtype=np.float64, order="C").view(np.uint64)  # no -0.0
+    bits = np.stack([(exact + _HALF) & _KEPT, exact])
     bits ^= bits >> np.uint64(32)
     bits *= _FIRST
     bits ^= bits >> np.uint64(29)

@@ -70,19 +70,27 @@ def test_weights_are_those_of_all_copies(rng):
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_rounding_errors_hardly_change_the_sample(form, rng):
-    """Rounding errors of a transformer are relative to the largest entries of a row.
+    """They are relative to the largest numbers of a row, and other numbers are smaller.
 
-    About one of 2^24 entries is so close to a limit of rounding that they matter.
+    The errors are about 2^-37 of the smallest numbers, whose step of rounding is 2^-26.
     """
-    sizes = 10.0 ** np.array([0, 0, -1, -2, -4, -7, -12])
-    X, y = rng.normal(size=(5000, 7)) * sizes, np.arange(5000)  # numbers the rows
-    X[:, 1] = rng.choice([-1, 1], size=5000)  # the largest entry of most rows
+    X, y = rng.normal(size=(5000, 7)), np.arange(5000)  # numbers the rows
+    X *= 10.0 ** np.array([0, 0, -1, -2, -3, -4, -4])
     blurred = X + 2.0**-50 * rng.normal(size=X.shape)
     one, other = (
         DistinctSample.of([(form(rows), y, np.ones(5000))], 2500).y
         for rows in (X, blurred)
     )
-    assert np.intersect1d(one, other).size >= 2495
+    assert np.intersect1d(one, other).size >= 2475
+
+
+def test_sample_has_rows_of_all_categories(rng):
+    """Codes of categories are large numbers, compared with the other columns."""
+    X = np.column_stack([rng.normal(size=3000), rng.choice([1e15, 2e15, 3e15], 3000)])
+    few = DistinctSample.of([(X, np.zeros(3000), np.ones(3000))], 300)
+    counts = np.unique(few.X[:, 1], return_counts=True)[1]
+    assert len(counts) == 3
+    assert counts.min() > 50  # 100 on average, with a standard deviation of 8
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
