@@ -599,7 +599,8 @@ def test_steps_are_reported(rng):
     recorder = Recorder()
     X, y = noisy(rng, 120)
     LearnedMetric(random_state=0).set_callbacks(recorder).fit(X, y)
-    assert recorder.ended.count("candidate") >= 4
+    # two candidates, and 100 of the steps of NCA
+    assert recorder.ended.count("candidate") >= 3
     assert recorder.ended[-1] == "fit"
 
 
