@@ -74,6 +74,14 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         If the kernel is a sampler, ``"auto"`` keeps the ``n_components`` of the
         sampler. If it is ``"linear"``, a ``FrozenEstimator`` or a transformer of
         another package, ``n_components`` must be ``"auto"`` and has no effect.
+    alpha : float, array-like or "auto", default="auto"
+        Ridge penalty, or a list of penalties from which one is selected by
+        leave-one-out errors: the one with the lowest error or, for classifiers, as
+        described in the Notes. ``"auto"`` tries 30 penalties, from 1e-7 times the mean
+        squared norm of the centred features to ten times the largest eigenvalue of
+        their Gram matrix. For float32 rows the smallest penalty is at least 5e-7 times
+        that eigenvalue. Penalties that are too small for the variance of the targets or
+        indicators are excluded (see Notes).
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised.
     random_state : int, RandomState instance or None, default=None

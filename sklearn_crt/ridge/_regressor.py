@@ -44,13 +44,6 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         column (see Notes). If the kernel is ``"linear"``, a callable, a
         ``FrozenEstimator`` or a transformer of another package, ``sigma`` must be
         ``"auto"`` and has no effect.
-    alpha : float, array-like or "auto", default="auto"
-        Ridge penalty, or a list of penalties from which the one with the lowest
-        leave-one-out error is selected. ``"auto"`` tries 30 penalties, from 1e-7 times
-        the mean squared norm of the centred features to ten times the largest
-        eigenvalue of their Gram matrix. For float32 rows the smallest penalty is at
-        least 5e-7 times that eigenvalue. Penalties that are too small for the variance
-        of the targets are excluded (see Notes).
     clip : bool, default=True
         Whether predictions, intervals and quantiles are limited to the range of the
         training targets, and predictions with a larger standard deviation than the
@@ -75,10 +68,6 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         Notes).
     noise_variance_ : float or ndarray of shape (n_outputs,)
         Estimated variance of the targets around their expectation.
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

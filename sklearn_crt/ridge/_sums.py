@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -22,23 +22,15 @@ from .._fitted import (
     with_value,
 )
 from .._kernel_parameter import is_row_kernel
-from .._kernels import exp_features
-from .._map_sums import MapSums, map_of, third_party_features
+from .._map_sums import MapSums, map_of
 from .._quantiles import Errors, LeftOut
 from .._state import same
-from .._workers import (
-    Workspace,
-    blas_within_processors,
-    effective_n_threads,
-    in_threads,
-)
 from ..averages._exact import as_kind
-from ..maps import FeatureMap, iter_path
 from ..metric._candidates import sigma_of_columns
 from ..rows import Rows
 from ..rows.sample import DistinctSample
 from ._link import Link
-from ._moments import Moments, MomentSums
+from ._moments import Moments, MomentSums, by_threads, chunks_of, width_of
 from ._solution import HeldOut, Regression, Solution
 
 # candidates for sigma, as multiples of sigma="scale"
@@ -319,7 +311,7 @@ class RidgeSums(MapSums):
     @property
     def n_components(self) -> int | None:
         """Number of features, or None if it is unknown until features are computed."""
-        return _width(self.path)
+        return width_of(self.path)
 
     def _moments_of(self, path: tuple[Any, ...], batch: Batch) -> tuple[Moments, ...]:
         """Return the moments of a batch for each sigma."""
@@ -333,7 +325,7 @@ class RidgeSums(MapSums):
                     total.add(Z, Y, weights[rows])
             return tuple(total.moments() for total in sums)
 
-        parts = zip(*_by_threads(add_up, path, batch.X), strict=True)
+        parts = zip(*by_threads(add_up, path, batch.X), strict=True)
         return tuple(reduce(add, each) for each in parts)
 
     # -------------------------------------------------------------- predictions
@@ -433,47 +425,10 @@ class RidgeSums(MapSums):
                 found.append(function(Z.astype(np.float64, copy=False)))
             return found
 
-        blocks = [block for part in _by_threads(of_part, path, X) for block in part]
+        blocks = [block for part in by_threads(of_part, path, X) for block in part]
         return [np.concatenate(each) for each in zip(*blocks, strict=True)]
 
 
 def _best_of(solutions: Sequence[Solution]) -> int:
     """Return the index of the solution with the lowest score; in a tie, the first."""
     return int(np.argmin([solution.score for solution in solutions]))
-
-
-def _width(path: Sequence[Any]) -> int | None:
-    """Return the number of features, or None if unknown until they are computed."""
-    source = map_of(path[0])
-    return source.n_components if isinstance(source, FeatureMap) else None
-
-
-def _by_threads(function: Any, path: Sequence[Any], X: Rows) -> list[Any]:
-    """Return a function's results for consecutive parts of the rows, using threads."""
-    width = _width(path)
-    if path[0] is not None and width is None:
-        # transformers of other packages manage their own threads
-        return [blas_within_processors(X.shape[0])(function, slice(None))]
-    n_threads = effective_n_threads(None, X.shape[0], width or X.shape[1])
-    return in_threads(function, X.shape[0], n_threads)
-
-
-def chunks_of(
-    path: Sequence[Any], X: Rows
-) -> Iterator[tuple[slice, Iterator[np.ndarray]]]:
-    """Yield chunks of rows, and the features that each sampler computes from them."""
-    sources = [map_of(member) for member in path]
-    if not isinstance(sources[0], FeatureMap):
-        for rows, features, _ in third_party_features(sources[0], X):
-            yield rows, iter((features,))
-        return
-    for source in sources:
-        source.frame.check(X)
-    with np.errstate(over="ignore"):  # the callers check for infinite values
-        if len(sources) == 1:
-            chunks = sources[0].iter_log_features(X, workspace=Workspace())
-            for rows, *features in chunks:
-                yield rows, iter((exp_features(*features),))
-            return
-        for rows, pairs in iter_path(sources, X):
-            yield rows, (exp_features(*features) for features in pairs)
