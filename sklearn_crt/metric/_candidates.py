@@ -18,7 +18,7 @@ from ..averages._targets import OneHot, RegressionTargets
 from ..maps import Gaussian
 from ..rows import Frame
 from ._columns import ColumnFeatures
-from ._gradients import MOST_ROWS, learn_agop, learn_evidence
+from ._gradients import MOST_ROWS, STAGES, learn_agop, learn_evidence, most_evidence
 from ._nca import learn_nca
 
 MOST_COLUMNS = 24  # default limit on the number of output columns
@@ -254,6 +254,25 @@ class Learner:
         deviation = np.zeros(X.shape[1])
         deviation[features.kept] = features.deviation
         return Metric(method, scores, features, components, slopes, metric, deviation)
+
+
+def sigma_of_columns(X: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return one sigma per column, those of a Gaussian process of most evidence.
+
+    They are learned from at most 400 rows. They are nan for constant columns, and for
+    all columns if the targets are constant.
+    """
+    # X (n, d), y (n,) or (n, k), weights (n,) -> (d,)
+    table = Table.of(X, y, weights, by_class=False)
+    columns = ColumnFeatures.of(table.X, table.weights, hats=False)
+    sigma = np.full(X.shape[1], np.nan)
+    if table.targets.size and columns.kept.size:
+        rows = columns.standardised(table.X)
+        _, found = most_evidence(rows, table.targets, table.weights, STAGES[:1])
+        # quarter octaves, which rounding errors in the search hardly ever change
+        octaves = np.rint(found[:-1] * (4 / math.log(2))) / 4
+        sigma[columns.kept] = 2.0**octaves / columns.deviation
+    return sigma
 
 
 def root_of(M: np.ndarray) -> np.ndarray:

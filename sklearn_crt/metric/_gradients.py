@@ -111,20 +111,21 @@ class GaussianProcess:
         return total * scales * scales[:, None]
 
 
-def learn_evidence(
-    X: np.ndarray, targets: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    """Return a metric that combines evidence-maximising scales with gradients.
+def most_evidence(
+    X: np.ndarray,
+    targets: np.ndarray,
+    weights: np.ndarray,
+    stages: tuple[tuple[int, int, float], ...],
+) -> tuple[GaussianProcess, np.ndarray]:
+    """Return a Gaussian process, and the log scales and log noise of most evidence.
 
-    At most the first 800 rows are used, so rows must be in random order. Their columns
-    must be standardised. The metric is the sum of two matrices, each divided by its
-    trace: the diagonal matrix of squared scales, and the mean outer product of the
-    gradients.
+    Each stage uses the first rows, so rows must be in random order. Their columns must
+    be standardised.
     """
-    # X (n, d), targets (n, k), weights (n,) -> (d, d)
+    # X (n, d), targets (n, k), weights (n,) -> GaussianProcess, (d + 1,)
     d, parameters = X.shape[1], np.zeros(0)
     common, bounds = np.zeros(0), []
-    for n_rows, max_iter, gain in STAGES:
+    for n_rows, max_iter, gain in stages:
         some = X[:n_rows], targets[:n_rows], weights.mean() / weights[:n_rows]
         process = GaussianProcess(*some)
         if not parameters.size:
@@ -145,6 +146,21 @@ def learn_evidence(
             options={"maxiter": max_iter, "ftol": gain / len(process.X)},
         )
         parameters = np.round(found.x / _STEP) * _STEP
+    return process, parameters
+
+
+def learn_evidence(
+    X: np.ndarray, targets: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Return a metric that combines evidence-maximising scales with gradients.
+
+    At most the first 800 rows are used, so rows must be in random order. Their columns
+    must be standardised. The metric is the sum of two matrices, each divided by its
+    trace: the diagonal matrix of squared scales, and the mean outer product of the
+    gradients.
+    """
+    # X (n, d), targets (n, k), weights (n,) -> (d, d)
+    process, parameters = most_evidence(X, targets, weights, STAGES)
     squares = np.exp(2 * parameters[:-1])
     products = process.gradient_products(parameters)
     trace = max(np.trace(products), np.finfo(float).tiny)

@@ -330,8 +330,9 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
 
             Only the best sigma is evaluated with all rows and features if there are
             more than 16 rows per feature, or if there are at least 1024 features and
-            more rows than features. The other values are evaluated with a sample of 16
-            rows per feature, and with half of the features if there are at least 1024.
+            more than half as many rows. The other values are evaluated with a sample of
+            16 rows per feature, and with half of the features if there are at least
+            1024.
         """
         columns: dict[str, list] = {}
         for row in self._value.table:

@@ -130,24 +130,23 @@ def part_of(targets: TargetRange, kinds: Any, *args: Any, **options: Any) -> Par
 
 
 class FeaturesAndColumns(BaseEstimator):
-    """The features of an ANOVA kernel, followed by scores and indicators."""
+    """The features of a fitted sampler, followed by scores and indicators."""
 
-    def __init__(self, sampler: Any, encoding: Encoding):
+    def __init__(self, sampler: FrozenEstimator, encoding: Encoding):
         self.sampler = sampler
         self.encoding = encoding
 
-    def fit(self, V: np.ndarray, y: np.ndarray, sample_weight: np.ndarray) -> Self:
-        """Learn the kernel, unless it is frozen."""
-        self.sampler_ = clone(self.sampler).fit(V, y, sample_weight=sample_weight)
+    def fit(self, *given: np.ndarray) -> Self:
+        """Do nothing, as the columns do not depend on the rows of a fold."""
         return self
 
     def transform(self, V: np.ndarray) -> np.ndarray:
         """Return the columns, (n, m + n_columns)."""
-        return np.hstack([self.sampler_.transform(V), self.encoding.one_hot(V)])
+        return np.hstack([self.sampler.transform(V), self.encoding.one_hot(V)])
 
 
 def anova_parts(
-    targets: TargetRange, encoding: Encoding, sampler: Any
+    targets: TargetRange, encoding: Encoding, sampler: FrozenEstimator
 ) -> dict[str, Part]:
     """Return ridge regression or classification, and logistic regression for labels."""
     parts = {"ANOVA": part_of(targets, _RIDGE, sampler)}
@@ -300,10 +299,11 @@ class Folds(NamedTuple):
         """The test rows of all folds."""
         return np.concatenate([test for _, test in self.pairs])
 
-    def predictions(self, part: Part, rows: TableRows) -> np.ndarray:
-        """Return predictions for all test rows."""
+    def predictions(self, parts: Sequence[Part], rows: TableRows) -> np.ndarray:
+        """Return predictions for all test rows, given one part per fold."""
         found = self.parallel(
-            delayed(_without_fold)(part, rows, *pair) for pair in self.pairs
+            delayed(_without_fold)(part, rows, *pair)
+            for part, pair in zip(parts, self.pairs, strict=True)
         )
         return np.concatenate(found)
 
@@ -313,6 +313,11 @@ def _without_fold(
 ) -> np.ndarray:
     """Return predictions for the test rows of a fold."""
     return part.fitted(rows.some(train)).predict(rows.V[test])
+
+
+def _fitted_to(sampler: AnovaSampler, rows: TableRows) -> AnovaSampler:
+    """Return a sampler with the same parameters that is fitted to the rows."""
+    return clone(sampler).fit(rows.V, rows.y, sample_weight=rows.weights)
 
 
 def _with_all_parts(blend: Blend, rows: TableRows, folds: Folds, step: Step) -> Blend:
@@ -341,18 +346,23 @@ def _anova_predictions(
 
     Each fold learns its own kernel only if there are few rows.
     """
-    targets, kernel, few = blend.targets, blend.anova.kernel_, len(rows.y) < _FEW
-    sampler = clone(kernel) if few else FrozenEstimator(kernel)
-    parts = anova_parts(targets, blend.encoding, sampler)
+    targets, encoding, kernel = blend.targets, blend.encoding, blend.anova.kernel_
+    n_rows, kernels = len(rows.y), [kernel] * len(folds.pairs)
+    if n_rows < _FEW:
+        kernels = folds.parallel(
+            delayed(_fitted_to)(kernel, rows.some(train)) for train, _ in folds.pairs
+        )
+    of_folds = [anova_parts(targets, encoding, FrozenEstimator(k)) for k in kernels]
+    parts = {name: [each[name] for each in of_folds] for name in of_folds[0]}
     inputs = dict.fromkeys(parts, rows.V)
-    if not few and len(rows.y) <= _MANY:  # store the features
+    if _FEW <= n_rows <= _MANY:  # store the features
         P = kernel.transform(rows.V)
         inputs = {"ANOVA": P, "logistic": np.hstack([P, one_hot])}
-        parts["ANOVA"] = part_of(targets, _RIDGE, "linear")
-        parts = {name: part._replace(map=None) for name, part in parts.items()}
+        parts["ANOVA"] = [part_of(targets, _RIDGE, "linear")] * len(kernels)
+        parts = {k: [part._replace(map=None) for part in v] for k, v in parts.items()}
     return {
-        name: folds.predictions(part, rows._replace(V=inputs[name]))
-        for name, part in parts.items()
+        name: folds.predictions(each, rows._replace(V=inputs[name]))
+        for name, each in parts.items()
     }
 
 
@@ -393,7 +403,7 @@ def _local_part(
         metric = clone(metric).set_params(columns=learned.columns_)
         last = last._replace(map=metric)
     others = folds._replace(pairs=folds.pairs[1:])
-    rest = others.predictions(each, encoded)
+    rest = others.predictions([each] * len(others.pairs), encoded)
     found["local linear"] = np.concatenate([first, rest])
     return last
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from .._compat import cached_property
 from .._quantiles import weighted_quantiles
 from ..metric._columns import softly_clipped
 from ..rows.raw_table import CATEGORY
@@ -51,9 +52,9 @@ class Score(NamedTuple):
         return cls(source, median, mean * unit, 1.0 if constant else scale * unit)
 
     @staticmethod
-    def encode(scores: Sequence[Score], values: np.ndarray) -> np.ndarray:
+    def encode(scores: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return the scores of columns of numbers, (n, n_scores)."""
-        _, medians, means, scales = np.array(scores).reshape(-1, 4).T
+        _, medians, means, scales = scores.T
         values = np.where(np.isnan(values), medians, values)
         with np.errstate(over="ignore"):
             return softly_clipped(np.clip((values - means) / scales, -1e100, 1e100))
@@ -133,20 +134,27 @@ class Encoding:
     def transform(self, V: np.ndarray) -> np.ndarray:
         """Return scores and codes, (n, n_encoded), in float64."""
         V = V.astype(np.float64, copy=False)
-        encoded = np.empty((len(V), len(self.columns)))
-        for kind in (Score, Level):
-            places = [j for j, c in enumerate(self.columns) if isinstance(c, kind)]
-            columns: Any = [self.columns[j] for j in places]
-            values = V[:, [column.source for column in columns]]
-            encoded[:, places] = kind.encode(columns, values)
+        encoded, is_score = np.empty((len(V), len(self.columns))), self.is_score
+        scores, levels = self._scores_and_levels
+        values = V[:, scores[:, 0].astype(np.intp)]
+        encoded[:, is_score] = Score.encode(scores, values)
+        values = V[:, [level.source for level in levels]]
+        encoded[:, ~is_score] = Level.encode(levels, values)
         return encoded
 
-    @property
+    @cached_property
+    def _scores_and_levels(self) -> tuple[np.ndarray, list[Level]]:
+        """The parameters of scores, (n_scores, 4), and the columns with codes."""
+        scores = [column for column in self.columns if isinstance(column, Score)]
+        levels = [column for column in self.columns if isinstance(column, Level)]
+        return np.array(scores).reshape(-1, 4), levels
+
+    @cached_property
     def is_score(self) -> np.ndarray:
         """Whether each encoded column consists of scores, (n_encoded,)."""
         return np.array([isinstance(column, Score) for column in self.columns])
 
-    @property
+    @cached_property
     def _indicators(self) -> tuple[np.ndarray, np.ndarray]:
         """The encoded column and the code of each indicator, (n_indicators,)."""
         n_codes = [0 if isinstance(c, Score) else len(c.levels) for c in self.columns]

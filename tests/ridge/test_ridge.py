@@ -663,7 +663,7 @@ def test_scores_of_samples(kernel, rng):
     assert np.quantile(model.score_samples(X[2000:] + 6), 0.9) < 0.02
     expected = model.freeze().score_samples(X[2000:])
     assert_allclose(found, expected)
-    both = RandomFeatureRidge(kernel, n_components=100, random_state=0).fit(
-        X[:2000], np.stack([y, y], axis=1)[:2000]
-    )
+    both = RandomFeatureRidge(
+        kernel, sigma=model.sigma_, n_components=100, random_state=0
+    ).fit(X[:2000], np.stack([y, y], axis=1)[:2000])
     assert_allclose(both.score_samples(X[2000:]), found, atol=0.01)
