@@ -169,11 +169,6 @@ def taken(rows: Array, index: Array) -> Array:
     return xp.take(rows, xp.asarray(index, device=device_of(rows)), axis=0)
 
 
-def part(rows: Array, chunk: slice) -> Array:
-    """Return a slice of the rows; the array may have any number of axes."""
-    return rows[chunk, ...]
-
-
 LEAST_CHUNK, _MOST_ROWS = 256, 1024  # limits on the number of rows in a chunk
 _MOST_IN_PLACE = 8192  # the upper limit if features are written to the final output
 # number of bytes of features that fit into the cache and make products efficient
@@ -399,6 +394,11 @@ def plain_sparse(rows: Any) -> Any:
     # entries
     plain.has_canonical_format = True
     return plain
+
+
+def with_data(rows: Any, data: np.ndarray) -> Any:
+    """Return a CSR matrix with new entries in the same positions."""
+    return type(rows)((data, rows.indices, rows.indptr), shape=rows.shape)
 
 
 # --------------------------------------------------------------- the fit namespace

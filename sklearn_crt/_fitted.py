@@ -23,8 +23,7 @@ from ._array import (
     refuse_lazy,
 )
 from ._compat import DOC_LINK, CallbackSupportMixin, TypedBaseEstimator
-from ._docstrings import complete_docstring
-from ._names import name_constructor
+from ._names import complete_docstring, name_constructor
 from ._state import check_same_columns, copied, get_state, same, set_state
 from ._workers import blas_within_processors
 

@@ -144,7 +144,7 @@ def transformer_for(estimator: Any, n_components: int) -> tuple[Any, bool, bool]
         )
     if not is_process_kernel(kernel):
         # imported here, because only a few users need Gaussian process kernels
-        from ._function_kernel import FunctionKernel
+        from .kernels import FunctionKernel
 
         kernel = FunctionKernel(kernel)
     return Nystroem(kernel=kernel, **own), False, resizes

@@ -20,7 +20,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import has_fit_parameter
 
-from ._array import Array, on_host, part, row_chunks
+from ._array import Array, on_host, row_chunks
 from ._compat import array_device, cached_property
 from ._fitted import (
     KEPT_ENTRIES,
@@ -177,7 +177,7 @@ def third_party_features(source: Any, X: Any) -> Iterator[tuple[slice, Array, No
     If the transformer is None, the rows themselves are the features.
     """
     for rows in row_chunks(X, X.shape[1]):
-        chunk = part(X, rows)
+        chunk = X[rows, ...]
         features = chunk if source is None else source.transform(chunk)
         if sparse.issparse(features):
             features = features.toarray()

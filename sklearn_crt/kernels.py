@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
+from sklearn.gaussian_process.kernels import Kernel
 from sklearn.metrics.pairwise import check_pairwise_arrays
 from sklearn.utils import assert_all_finite, gen_batches
 
@@ -26,11 +28,7 @@ __all__ = [
     "laplacian_kernel",
     "matern_kernel",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
+__dir__ = __all__.copy  # so that dir() shows the public names alone
 
 _BLOCK_ENTRIES = 2**17  # number of kernel values computed at a time (a megabyte)
 
@@ -296,3 +294,29 @@ def _difference(X: ArrayLike, Y: ArrayLike | None, sigma: Sigma) -> np.ndarray:
         for row, name in ((x, "X"), (y, "Y")):
             assert_all_finite(row, input_name=name)
     return u
+
+
+class FunctionKernel(Kernel):  # type: ignore[misc]  # scikit-learn has no types
+    """Wrapper that lets ``Nystroem`` use a function of two arrays of rows as a kernel.
+
+    Without it, ``Nystroem`` would call the function for one pair of rows at a time.
+    """
+
+    def __init__(self, function: Callable[..., Any]):
+        self.function = function
+
+    def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
+        """Return the kernel values for all pairs of rows, (n_X, n_Y)."""
+        return self.function(X, X if Y is None else Y)
+
+    def diag(self, X: Any) -> Any:
+        """Return the kernel value of each row with itself, (n_X,)."""
+        return np.array([self(row, row)[0, 0] for row in X[:, None]])
+
+    def is_stationary(self) -> bool:
+        """Return False, because values may depend on more than differences of rows."""
+        return False
+
+    def __repr__(self) -> str:
+        """Return the name of the function."""
+        return f"{type(self).__name__}({self.function!r})"

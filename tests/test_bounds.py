@@ -19,7 +19,7 @@ from sklearn_crt.theory import (
 
 # the mean of the largest gradient over a ball, in closed form: no public result shows
 # it alone, and a bound that is too large by a factor would be seen nowhere else
-from sklearn_crt.theory.bounds import log_mean_gradient
+from sklearn_crt.theory.oprf import log_mean_gradient
 
 PAIRS = Antithetic(Independent())
 

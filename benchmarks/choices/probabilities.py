@@ -15,7 +15,7 @@ from sklearn_crt import (
     RandomFeatureRidgeClassifier,
 )
 from sklearn_crt._quantiles import LeftOut
-from sklearn_crt.averages._jackknife import probabilities
+from sklearn_crt.averages._sums import probabilities
 from sklearn_crt.ridge._link import Link
 
 from ..tables import Table

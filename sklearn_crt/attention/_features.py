@@ -27,16 +27,16 @@ def _elu_plus_one(rows):
     return None, xp.where(rows > 0, xp.log1p(positive), rows)
 
 
-def _elu_of_minus(rows):
-    return _elu_plus_one(-rows)
-
-
 def _relu(rows):
     xp = namespace_of(rows)
     return xp.where(rows > 0, rows, xp.zeros_like(rows)) + _RELU_FLOOR, None
 
 
-_FUNCTIONS = {"elu+1": _elu_plus_one, "elu(-)+1": _elu_of_minus, "relu": _relu}
+_FUNCTIONS = {
+    "elu+1": _elu_plus_one,
+    "elu(-)+1": lambda rows: _elu_plus_one(-rows),
+    "relu": _relu,
+}
 DETERMINISTIC = tuple(_FUNCTIONS)
 
 

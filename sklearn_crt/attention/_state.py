@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from .._array import (
     transposed,
 )
 from .._kernels import LogSum, refuse_not_finite
-from ..averages._jackknife import (
+from ..averages._sums import (
     N_ERRORS,
     group_columns,
     group_shares,
@@ -168,16 +168,14 @@ class LinearAttentionState:
 
     def _arrays(self):
         """Return the arrays of the state by name, each (..., n_heads, n, n_columns)."""
-        sums, seen, groups = self._parts()
+        # sums and what Seen and Groups hold are set together, after the first token
+        sums, seen, groups = cast(Any, (self._sums, self._seen, self._groups))
         found = {"values": sums.values, "log_scale": sums.log_scale}
         if groups is not None:
             found |= {"totals": seen.totals, "low": seen.low, "high": seen.high}
             found |= {"group_values": groups.sums.values}
             found |= {"group_log_scale": groups.sums.log_scale}
         return found
-
-    def _parts(self) -> tuple[Any, Any, Any]:
-        return self._sums, self._seen, self._groups
 
     def _with_arrays(self, arrays):
         """Return a copy of the state with the given arrays."""

@@ -39,11 +39,10 @@ from ..maps import FeatureMap
 from ..rows import Sigma, TableLike
 from ._exact import ExactAverages, exact_averages
 from ._features import FeatureAverages
-from ._jackknife import N_EFFECTIVE, ApproximationError
 from ._prototypes import Prototypes, prototype_averages
 from ._row_weights import RowWeightsMixin, kernel_of
 from ._similarity import SimilarityMixin
-from ._sums import Averages
+from ._sums import N_EFFECTIVE, ApproximationError, Averages
 
 _N_CHECKED = 256  # number of training rows at which features are checked
 _FEW_FEATURES = 25  # with fewer effective features, relative errors exceed 1 / 5
@@ -174,21 +173,16 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         if is_row_kernel(self.kernel):
             return exact_averages(self.kernel, self.sigma, targets)
         sampler, selects = None, False
-        if isinstance(self.kernel, str):
-            self._check_no_sigma()
-        else:
+        if not isinstance(self.kernel, str):
             sampler, selects = self._sampler_and_choice
-        start = FeatureAverages.start(sampler)
-        return FeatureAverages(targets=targets, selects_sigma=selects, **start)
-
-    def _check_no_sigma(self):
-        """Raise ValueError if ``sigma`` is set although the rows are features."""
-        if not is_auto(self.sigma):
+        elif not is_auto(self.sigma):
             raise ValueError(
                 f"sigma={self.sigma!r} has no effect with kernel='linear', because the "
                 "rows are features already. Leave sigma='auto', and set sigma of the "
                 "transformer that computes the features."
             )
+        start = FeatureAverages.start(sampler)
+        return FeatureAverages(targets=targets, selects_sigma=selects, **start)
 
     def _check_same_model(self, other: Any) -> None:
         if type(self._value) is not type(other._value):
@@ -273,7 +267,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
                 "one kernel."
             )
         rows = to_host(validate_rows(self, X, reset=False))
-        parts = [np.concatenate(part) for part in zip(*value.errors(rows))]
+        parts = [np.concatenate(part) for part in zip(*value.total.errors(rows))]
         n_few = int(np.sum(parts[1] < N_EFFECTIVE))
         if n_few:
             warn(
@@ -318,7 +312,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
             return  # sigma was chosen by an error that includes that of the features
         step = max(1, batch.X.shape[0] // _N_CHECKED)
         rows = taken(batch.X, np.arange(0, batch.X.shape[0], step))
-        few = np.median(value.effective_features(rows))
+        few = np.median(value.total.effective_features(rows))
         if few < _FEW_FEATURES:
             warn(
                 f"The average of a training row depends on about {few:.0f} of "

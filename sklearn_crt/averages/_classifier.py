@@ -27,15 +27,17 @@ from ..rows import Sigma, TableLike
 from ..rows.sample import DistinctSample
 from ._base import BaseNadarayaWatson
 from ._exact import ExactAverages, RowAverages
-from ._jackknife import normalised, probabilities, trust
 from ._row_weights import all_rows, effective_sizes
+from ._sums import normalised, probabilities, trust
 from ._targets import OneHot
 
-# Candidates for the amount and the exponent. Their ranges are limited, because
-# leave-one-out probabilities are too optimistic in a learned metric, which depends on
-# all labels.
+# candidates for the amount and the exponent
 _AMOUNTS = np.geomspace(0.05, 10, 9).tolist()
-_EXPONENTS = np.linspace(0.6, 1.5, 10).tolist()
+_EXPONENTS = (2.0 ** np.arange(-0.75, 2.25, 0.25)).tolist()
+# The leave-one-out log loss includes this number of additional rows with random labels.
+# It would be too optimistic in a learned metric, which depends on all labels, and if
+# none of the few rows that are left out is misclassified.
+_RANDOM_ROWS = 2
 _MOST_ROWS, _LEAST_ROWS = 1000, 200  # limits on the number of rows left out one by one
 _MOST_PRODUCTS = 2**33  # limit on the number of kernel values times target columns
 
@@ -76,11 +78,11 @@ class Smoothing(NamedTuple):
         shares = scores / np.where(total > 0, total, 1)
         shares = np.where(total > 0, shares, value.seen.shares)
         sizes = effective_sizes(keys, few.X, sigma, left_out=True)
-        own = np.arange(len(few.y)), few.y
+        own, added = np.arange(len(few.y)), _RANDOM_ROWS / (scale * few.weights.sum())
 
         def loss(smoothing: Smoothing) -> float:
-            found = smoothing.probabilities(shares, sizes)
-            return -float(few.weights @ np.log(found[own]))
+            logs = np.log(smoothing.probabilities(shares, sizes))
+            return -float(few.weights @ (logs[own, few.y] + added * logs.mean(axis=1)))
 
         return min((cls(a, t, scale) for a in _AMOUNTS for t in _EXPONENTS), key=loss)
 
@@ -90,9 +92,12 @@ class Smoothing(NamedTuple):
         xp, n_classes = namespace_of(shares), shares.shape[1]
         if n_classes == 1:
             return shares
-        n_rows = asarray_like(self.rows_per_weight * sizes[:, None], shares)
-        found = n_rows * at_least(shares, 0.0) + self.amount / n_classes
-        found = (found / xp.max(found, axis=1, keepdims=True)) ** self.exponent
+        # where all kernel values vanish, the class prior is not changed
+        powers = np.where(np.isinf(sizes), 1.0, self.exponent)
+        added = self.amount / n_classes / (self.rows_per_weight * sizes)
+        powers, added = (asarray_like(a[:, None], shares) for a in (powers, added))
+        found = at_least(shares, 0.0) + added
+        found = (found / xp.max(found, axis=1, keepdims=True)) ** powers
         return found / xp.sum(found, axis=1, keepdims=True)
 
 
@@ -146,12 +151,14 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     .. math:: P(c \mid x) \propto
        \left(\frac{n\, p_c(x) + a / K}{n + a}\right)^t .
 
-    The values of a, between 0.05 and 10, and t, between 0.6 and 1.5, minimise the
-    leave-one-out log loss on up to 1000 training rows. They are chosen when
-    ``predict_proba`` is called for the first time. Neither a nor t changes the order of
-    the classes, so ``predict`` does not need them. With :class:`Prototypes`, both a and
-    t are 1, because no training row can be left out. With features instead of an exact
-    kernel, the frequencies are not calibrated.
+    The values of a, between 0.05 and 10, and t, between 0.6 and 4, minimise the
+    leave-one-out log loss on up to 1000 training rows, to which two rows with random
+    labels are added. They ensure that no probability is too close to 0 if hardly any
+    training row is misclassified. Both values are chosen when ``predict_proba`` is
+    called for the first time. Neither a nor t changes the order of the classes, so
+    ``predict`` does not need them. With :class:`Prototypes`, both a and t are 1,
+    because no training row can be left out. With features instead of an exact kernel,
+    the frequencies are not calibrated.
 
     If the kernel is approximated by D features, :math:`K(x, y) \approx f(x) \cdot
     g(y)`, the sums over j reduce to one vector per class. Fitting n rows then costs
@@ -179,7 +186,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     kernel weights of the row vanish.
 
     ``sigma="auto"`` minimises the leave-one-out error. With an exact kernel, this is
-    the error rate plus a fifth of the log loss, where a = 0.3, t = 1 and n is Kish's
+    the error rate plus half of the log loss, where a = 0.3, t = 1 and n is Kish's
     effective number of rows [5]_. Multiples of ``"scale"`` from 1/2 to 32 are compared
     on up to 1000 training rows, first in octaves (factors of two), then in quarters of
     an octave around the best one. With a sampler, multiples from 1/4 to 16 are compared

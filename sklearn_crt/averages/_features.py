@@ -28,7 +28,6 @@ from .._array import (
     like_table,
     namespace_of,
     on_host,
-    part,
     sq_norms,
 )
 from .._fitted import Batch, Step, no_step
@@ -36,8 +35,12 @@ from .._map_sums import MapSums, third_party_features
 from .._workers import Workspace
 from ..maps import FeatureMap
 from ..rows import Rows, type_for_weights
-from ._jackknife import (
+from ._sampler_sigma import SampledRows, best_multiple_of_sampler
+from ._sums import (
     ApproximationError,
+    Averages,
+    FeatureSums,
+    KernelSums,
     approximation_error,
     effective_number,
     find_cancelling,
@@ -48,8 +51,6 @@ from ._jackknife import (
     where_cancels,
     with_error,
 )
-from ._sampler_sigma import SampledRows, best_multiple_of_sampler
-from ._sums import Averages, FeatureSums, KernelSums
 
 # averages hardly vary if mean inner product / mean squared norm exceeds this ratio
 _ALIKE = 0.6
@@ -149,7 +150,7 @@ class FeatureAverages(MapSums, Averages):
             dtype = type_for_weights(batch.weights, product_type)
             for rows, mantissa, exponent in self._features(batch.X, True, workspace):
                 weights = batch.weights[rows]
-                targets = self.targets.encode(part(batch.y, rows), weights, dtype)
+                targets = self.targets.encode(batch.y[rows, ...], weights, dtype)
                 sums = sums.with_rows(mantissa, exponent, targets, workspace)
                 if not isinstance(self.source, FeatureMap):
                     norms += Norms.of(mantissa, weights)
@@ -209,9 +210,6 @@ class FeatureAverages(MapSums, Averages):
 
     def errors(self, X: Rows) -> Iterator[ApproximationError]:
         """Yield the standard errors of the averages for chunks of the queries."""
-        if self is not self.total:
-            yield from self.total.errors(X)
-            return
         sums = self.sums
         groups = group_blocks(self.source)
         workspace = Workspace()
@@ -225,8 +223,6 @@ class FeatureAverages(MapSums, Averages):
         The number is infinite if individual features are not estimates of a kernel.
         """
         # -> (n_rows,)
-        if self is not self.total:
-            return self.total.effective_features(X)
         if not isinstance(self.source, FeatureMap) or not on_host(X):
             return np.full(X.shape[0], np.inf)
         found, workspace = [], Workspace()

@@ -15,7 +15,6 @@ from .._array import (
     joined,
     namespace_of,
     on_host,
-    part,
     place_of,
     to_namespace_of,
 )
@@ -73,7 +72,7 @@ class StoredRows(NamedTuple):
         n_rows = self.rows.shape[0]
         for start in range(0, n_rows, size):
             some = slice(start, min(start + size, n_rows))
-            rows, columns = self.rows.take(some), (part(c, some) for c in self.columns)
+            rows, columns = self.rows.take(some), (c[some, ...] for c in self.columns)
             stacked = None if self.stacked is None else self.stacked[some]
             found = self._replace(rows=rows, columns=tuple(columns), stacked=stacked)
             yield some, found
@@ -102,7 +101,7 @@ class Keys:
     ) -> Iterator[tuple[slice, KernelSums]]:
         """Yield slices of the queries and their kernel sums.
 
-        ``left_out`` excludes the rows at distance 0 from a query.
+        ``left_out`` excludes the rows that are equal to a query.
         """
         stored = self.stored(X, sigma)
         stored.frame.check(X)
@@ -112,7 +111,7 @@ class Keys:
             size = min(4 * size, max(_PAIRS // stored.rows.shape[0], _LEAST_QUERIES))
         for start in range(0, X.shape[0], size):
             rows = slice(start, min(start + size, X.shape[0]))
-            queries = stored.queries(part(X, rows))
+            queries = stored.queries(X[rows, ...])
             if stored.stacked is None or left_out:
                 found = self._scaled_sums(stored, queries, workspace, left_out)
             else:
@@ -186,7 +185,7 @@ class Keys:
         """Return the log kernel between queries and rows, (n_queries, n_rows)."""
         logs = log_kernel(self.kernel, queries, rows, workspace)
         if left_out:
-            logs[queries.sq_distances(rows) == 0] = -np.inf
+            logs[queries.equal(rows)] = -np.inf
         return logs
 
     def stored(self, X: Rows, sigma: float | np.ndarray) -> StoredRows:

@@ -16,7 +16,6 @@ from .._array import (
     asarray_like,
     float_types,
     namespace_of,
-    part,
     taken,
     to_host,
 )
@@ -159,7 +158,7 @@ class LocalLinear(Targets):
         few = np.arange(len(limits))  # queries that still use too few rows
         for _ in range(_STEPS):
             found = [
-                to_host(xp.astype(part(some, rows), shares.dtype) @ shares)
+                to_host(xp.astype(some[rows, ...], shares.dtype) @ shares)
                 for rows in gen_batches(len(few), _QUERIES)
             ]
             few = few[np.concatenate(found) < _LEAST_SHARE]

@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, vstack
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from .._array import joined, to_host
 from .._compat import DOC_LINK, Interval, RandomState, TypedBaseEstimator
@@ -142,13 +141,12 @@ def prototype_averages(
 ) -> PrototypeAverages:
     """Return the averages of an estimator before any rows are added."""
     prototypes._validate_params()
-    draws = check_random_state(prototypes.random_state).randint(2**31 - 1, size=4)
     return PrototypeAverages(
         targets=targets,
         unfitted=clone(prototypes),
         kernel=row_kernel(prototypes.kernel),
         sigma_parameter=copied_sigma(sigma),
-        statistics=Statistics(tuple(draws.tolist())),
+        statistics=Statistics.seeded(prototypes.random_state),
     )
 
 

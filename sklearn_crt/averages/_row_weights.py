@@ -35,7 +35,7 @@ def log_kernels(
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield slices of queries and their log kernel values for all training rows.
 
-    ``left_out`` excludes training rows at distance 0 from a query: its copies and, if
+    ``left_out`` excludes training rows that are equal to a query: its copies and, if
     it is a training row, the query itself.
     """
     # -> (n_queries, n_rows), in float64
@@ -67,7 +67,10 @@ def shares_of(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def effective_sizes(
     keys: Keys, X: Any, sigma: float | np.ndarray, *, left_out: bool = False
 ) -> np.ndarray:
-    """Return the effective number of training rows behind each prediction."""
+    """Return the effective number of training rows behind each prediction.
+
+    It is infinite if all kernel values of a query vanish.
+    """
     # -> (n_queries,)
     found, (*_, weights) = np.empty(X.shape[0]), all_rows(keys)
     for batch, logs in log_kernels(keys, X, sigma, left_out=left_out):
@@ -78,7 +81,7 @@ def effective_sizes(
         np.maximum(logs, least_log(logs), out=logs)  # avoids 0 times infinity
         entropy = np.log(np.where(total > 0, total, 1))
         entropy -= np.einsum("ij,ij->i", shares, logs) / np.where(total > 0, total, 1)
-        found[batch] = np.where(total > 0, np.exp(entropy), weights.sum())
+        found[batch] = np.where(total > 0, np.exp(entropy), np.inf)
     return found
 
 
@@ -278,7 +281,9 @@ class RowWeightsMixin:
         array([2.2, 1. ])
         """
         value, rows = self._host_rows(X, "effective_sample_size")
-        return self._cast(effective_sizes(value.keys, rows, value.sigma), X)
+        found = effective_sizes(value.keys, rows, value.sigma)
+        # the prediction is the mean of all targets if all kernel values vanish
+        return self._cast(np.minimum(found, all_rows(value.keys)[2].sum()), X)
 
     @available_if(stores_rows)
     def log_weights(self, X: TableLike) -> np.ndarray:

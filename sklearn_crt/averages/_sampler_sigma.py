@@ -15,7 +15,9 @@ from .._kernels import exp_features
 from ..maps import FeatureMap
 from ..rows.centers import distinct_rows
 from ..rows.sample import DistinctSample
-from ._jackknife import (
+from ._sigma import TIE, is_significant, mistakes
+from ._sums import (
+    FeatureSums,
     find_cancelling,
     group_columns,
     group_shares,
@@ -25,8 +27,6 @@ from ._jackknife import (
     trust,
     where_cancels,
 )
-from ._sigma import TIE, is_significant, mistakes
-from ._sums import FeatureSums
 from ._targets import Targets
 
 OCTAVES = 2.0 ** np.arange(-2, 5)

@@ -14,7 +14,6 @@ from .._kernel_parameter import RowKernel
 from .._kernels import LogSum, least_log, weights_from_logs
 from ..maps import Gaussian, RadialKernel
 from ..rows import Inputs
-from ..rows.centers import distinct_rows
 from ..rows.sample import DistinctSample
 from ._sums import log_kernel
 from ._targets import Targets
@@ -32,7 +31,7 @@ _MOST_PRODUCTS = 2**32
 # are misclassified, the error rate alone would often select sigma by chance. Class
 # frequencies are smoothed by adding _ADDED rows, divided equally among the classes, so
 # that frequencies based on few rows are uncertain even if all labels agree.
-_LOG_LOSS, _ADDED = 0.2, 0.3
+_LOG_LOSS, _ADDED = 0.5, 0.3
 TIE = 1e-6  # errors or probabilities with a smaller relative difference count as equal
 _QUERY_ROWS, _KEY_ROWS = 125, 1024  # rows whose kernel values are computed at a time
 
@@ -53,11 +52,13 @@ def best_multiple(
     n_rows: float,
     octaves: np.ndarray = OCTAVES,
     n_queries: int = _N_QUERIES,
+    *,
+    refined: bool = True,
 ) -> Best:
     """Return the multiple of sigma, and the targets, with the lowest error.
 
     The error is the leave-one-out error of the first rows; rows are in random order. A
-    row is predicted only from rows at a positive distance, so its copies are left out,
+    row is predicted only from rows that differ from it, so its copies are left out,
     too. Therefore a row of weight 2 has the same effect as a repeated row, and repeated
     rows do not cause overfitting. If only m of n distinct rows with d features are
     used, the best multiple for m rows is multiplied by (n / m)^(1 / (d + 4)), the rate
@@ -85,22 +86,27 @@ def best_multiple(
     finer, copies = _QUARTERS, np.arange(n_queries)
     if is_fit:
         finer = _HALVES
-        _, copies = distinct_rows(rows.take(slice(n_queries)).matrix)
+        queries = rows.take(slice(n_queries))
+        copies = queries.equal(queries).argmax(axis=1)  # the first of the equal rows
+    finer = finer if refined else np.ones(1)
     best = _search(octaves, finer, batches, encoded, targets, copies)
     factor = (n_rows / n_keys) ** (1 / (n_features + 4))
     return best._replace(multiple=best.multiple * factor)
 
 
-def number_of_distinct_rows(few: DistinctSample) -> float:
+def number_of_distinct_rows(few: DistinctSample, most: int) -> float:
     """Return the number of distinct rows, which is estimated if ``few`` is a sample.
 
     If exactly k of n random numbers in [0, 1) are below h, n is about k / h. The
-    relative error of this estimate is about 1 / sqrt(k), or 1 % for 10,000 rows.
+    relative error of this estimate is about 1 / sqrt(k), or 1 % for 10,000 rows. It is
+    larger if the hashes of many rows have the same leading half, but the number of rows
+    including copies, ``most``, is never exceeded.
     """
     n_rows = len(few.keys)
     if n_rows < few.size:
         return n_rows
-    return max(n_rows, (n_rows - 1) * 2.0**64 / float(few.keys[-1]))
+    estimate = (n_rows - 1) * 2.0**64 / float(few.keys[-1])
+    return min(max(n_rows, estimate), most)
 
 
 def _log_path(
@@ -176,10 +182,10 @@ def _path_over_other_rows(
     blocks: list[tuple[Inputs, np.ndarray, np.ndarray | None]],
     multiples: np.ndarray,
 ) -> list[tuple[LogSum, ...]]:
-    """Return kernel sums over the rows that are not at distance 0 from a query."""
+    """Return the kernel sums over the rows that are not copies of a query."""
     totals: list[Any] = [None for _ in multiples]
     for keys, targets, weights in blocks:
-        gone = queries.sq_distances(keys) == 0
+        gone = queries.equal(keys)
         path = path_sums(kernel, queries, keys, targets, multiples, gone, weights)
         for k, found in enumerate(path):
             if totals[k] is not None:
@@ -244,7 +250,7 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
         return Best(float(multiples[chosen]), targets_of_best, error)
 
     best = best_of(octaves)
-    if octaves.size == 1:
+    if octaves.size == 1 or finer.size == 1:
         return best
     return best_of(best.multiple * finer)
 
@@ -333,7 +339,7 @@ def best_multiple_left(
             place = np.arange(len(own)), left.own[batch]
             rest = 1 - targets.weight(own) / targets.weight(encoded)[place[1]]
             # prototypes equal to the row are left out, too, as with the exact kernel
-            gone = rows.sq_distances(keys) == 0
+            gone = rows.equal(keys)
             gone[place] |= rest < _NOTHING
             removed = targets.contribution(own, encoded[place[1]])
             # without the row, its prototype would be farther away

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._array import part
 from .._compat import available_if
 from .._fitted import computed_once
 from .._quantiles import Distribution, weighted_quantiles
@@ -70,7 +69,7 @@ class Similarity:
         keys, sigma = value.keys, value.sigma
         few = DistinctSample.of([all_rows(keys)], N_KEYS)
         first = slice(N_LEFT_OUT)
-        X, weights = part(few.X, first), few.weights[first]
+        X, weights = few.X[first, ...], few.weights[first]
         scaler = StandardScaler(with_mean=False).fit(few.X, sample_weight=few.weights)
         n_neighbors = min(_N_NEIGHBORS + 1, few.X.shape[0])
         neighbors = NearestNeighbors(n_neighbors=n_neighbors)

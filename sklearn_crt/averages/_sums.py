@@ -1,4 +1,15 @@
-"""Kernel values between pairs of rows, and kernel sums over the training rows."""
+r"""Kernel sums over the training rows, and standard errors of their ratios.
+
+A kernel average is a ratio with the denominator :math:`S = \sum_m F_m Z_m`, where
+:math:`F_m` are the features of a query and :math:`Z_m` their sums over the training
+rows. Its standard error is estimated from the contributions of groups of features to S
+by the grouped jackknife (B. Efron, R. Tibshirani, "An Introduction to the Bootstrap",
+1993, chapter 11), using the formula in the docstring of NadarayaWatsonClassifier. The
+error of an average :math:`P_c` is estimated in the same way from the residuals
+:math:`\sum_{m \in g} F_m (Z_{mc} - P_c Z_m)` of the groups g. If the coupling has at
+least eight blocks, each group consists of whole blocks, because frequencies within a
+block are dependent.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +20,29 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from .._array import Array, asarray_like, like_table, namespace_of, to_host, transposed
+from .._array import (
+    Array,
+    asarray_like,
+    at_least,
+    clipped,
+    constant,
+    like_table,
+    namespace_of,
+    to_host,
+    transposed,
+)
 from .._fitted import Batch, FittedValue
 from .._kernel_parameter import RowKernel
 from .._kernels import LogSum, in_type, log_sum, weights_from_logs
 from .._workers import Workspace
-from ..maps import Gaussian, RadialKernel
+from ..maps import FeatureMap, FrequencyMap, Gaussian, RadialKernel
 from ..rows import Inputs, Rows
 from ._targets import Targets
+
+N_GROUPS = 16  # number of groups of frequencies in the jackknife
+N_ERRORS = 2.0  # denominators below this many standard errors are unreliable
+N_EFFECTIVE = 16  # with fewer effective features, errors are underestimated
+_FEWEST_BLOCKS = 8  # with fewer blocks, jackknife groups may split blocks
 
 
 class KernelSums(NamedTuple):
@@ -202,3 +228,171 @@ def log_kernel(
         )
     with np.errstate(divide="ignore"):
         return xp.log(values)
+
+
+# ---------------------------------------------------------------- standard errors
+def group_columns(index: np.ndarray | None, n_components: int) -> np.ndarray:
+    """Return the jackknife group of each feature, given the index of its frequency."""
+    columns = np.arange(n_components) if index is None else index
+    return columns % N_GROUPS
+
+
+def group_shares(index: np.ndarray | None, n_components: int) -> np.ndarray:
+    """Return the proportion of the frequencies in each group, (16,)."""
+    frequencies = np.arange(n_components) if index is None else np.unique(index)
+    sizes = np.bincount(frequencies % N_GROUPS, minlength=N_GROUPS)
+    return sizes / frequencies.size
+
+
+def jackknife_variance(
+    parts: Array, expected: Array, n_groups: int, axis: int
+) -> Array:
+    """Return the squared standard error of a sum, given each group's contribution.
+
+    The error is infinite if there is only one group.
+    """
+    gaps = parts - expected
+    squares = namespace_of(gaps).sum(gaps * gaps, axis=axis)
+    return squares * (n_groups / (n_groups - 1)) if n_groups > 1 else squares + np.inf
+
+
+def split_sums(sums: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Return one column per group: the sums of its features, and zeros elsewhere."""
+    # sums, groups (n_components,) -> (n_components, 16)
+    parts = np.zeros((sums.size, N_GROUPS), dtype=sums.dtype)
+    parts[np.arange(sums.size), groups] = sums
+    return parts
+
+
+def standard_error(parts: Array, shares: np.ndarray) -> Array:
+    """Return standard errors of denominators, given ``parts`` of shape (n_rows, 16)."""
+    xp, n_groups = namespace_of(parts), int(np.count_nonzero(shares))
+    if n_groups < 2:
+        return constant((parts.shape[0],), np.inf, parts)
+    total = xp.sum(parts, axis=1, keepdims=True)
+    expected = total * asarray_like(shares, parts)
+    return xp.sqrt(jackknife_variance(parts, expected, n_groups, 1))
+
+
+class ApproximationError(NamedTuple):
+    """Standard errors of kernel averages due to random features.
+
+    Attributes
+    ----------
+    std : ndarray of shape (n_samples,) or (n_samples, n_columns)
+        Standard errors of the averages, with one column per class or output. They are
+        infinite if a denominator is not positive, or if all features are in a single
+        group.
+    n_effective : ndarray of shape (n_samples,)
+        Effective number of features that determine each average. If it is below 16,
+        ``std`` is underestimated.
+    """
+
+    std: np.ndarray
+    n_effective: np.ndarray
+
+
+def approximation_error(
+    weights: np.ndarray, sums: FeatureSums, groups: list[np.ndarray], targets: Targets
+) -> ApproximationError:
+    """Return the standard errors of kernel averages for queries."""
+    # weights (n_rows, n_components)
+    weights = weights.astype(np.float64)
+    terms = weights * targets.weight(sums.sums)
+    total = terms.sum(axis=1)
+    n_averages, n_groups = targets.n_averages, len(groups)
+    parts = np.stack([weights[:, g] @ sums.sums[g] for g in groups])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        averages = parts.sum(axis=0)[:, :n_averages] / total[:, None]
+        own = np.stack([targets.weight(part) for part in parts])
+        expected = averages * own[:, :, None]
+        squares = jackknife_variance(parts[:, :, :n_averages], expected, n_groups, 0)
+        std = np.where(total[:, None] > 0, np.sqrt(squares) / total[:, None], np.inf)
+    return ApproximationError(std, effective_number(terms))
+
+
+def effective_number(terms: np.ndarray) -> np.ndarray:
+    """Return the effective number of terms of each sum, or 0 for a non-positive sum."""
+    # terms (n_rows, n_components) -> (n_rows,)
+    total, squares = terms.sum(axis=1), np.sum(np.square(terms), axis=1)
+    return np.where(total > 0, total**2 / np.where(squares > 0, squares, 1), 0.0)
+
+
+def group_blocks(feature_map: FeatureMap) -> list[np.ndarray]:
+    """Return the features in each group, which consists of whole blocks if possible."""
+    index = feature_map.frequency_index()
+    groups = group_columns(index, feature_map.n_components)
+    if index is not None and isinstance(feature_map, FrequencyMap):
+        m, d = feature_map.n_frequencies, feature_map.n_features
+        sizes = feature_map.coupling.block_sizes(m, d)
+        if sizes.size >= _FEWEST_BLOCKS:
+            blocks = np.repeat(np.arange(sizes.size), sizes)
+            groups = blocks[index] % N_GROUPS
+    return [np.flatnonzero(groups == group) for group in np.unique(groups)]
+
+
+# ------------------------------------------------------ features that may be negative
+def with_error(
+    values: Array, log_scale: Array, cancels: Array, shares: np.ndarray
+) -> KernelSums:
+    """Return kernel sums with their errors.
+
+    ``values`` holds the scores, followed by the contributions of the groups.
+    """
+    scores, parts = values[:, :-N_GROUPS], values[:, -N_GROUPS:]
+    error = standard_error(parts, shares)
+    return KernelSums(scores, log_scale, where_cancels(cancels, error))
+
+
+def where_cancels(cancels: Array, error: Array) -> Array:
+    """Return the errors of rows in which terms may cancel, and 0 for other rows."""
+    xp = namespace_of(error)
+    return xp.where(cancels, error, xp.zeros_like(error))
+
+
+def find_cancelling(mantissa: Array | None, signed: bool) -> Array | None:
+    """Return a mask of rows for which terms may cancel, or None if there are none."""
+    if mantissa is None:
+        return None
+    xp = namespace_of(mantissa)
+    if signed:
+        return xp.ones_like(mantissa[:, 0]) > 0
+    cancels = xp.min(mantissa, axis=1) < 0
+    return cancels if xp.any(cancels) else None
+
+
+def trust(denominators: Array, errors: Array) -> Array:
+    """Return weights of kernel averages, which are below 1 for unreliable averages."""
+    xp, least = namespace_of(denominators), N_ERRORS * errors
+    nothing = xp.zeros_like(least)
+    sure = xp.where((least == 0) & (denominators > 0), nothing + 1, nothing)
+    divisor = xp.where(least > 0, least, nothing + 1)
+    share = xp.where(least > 0, denominators / divisor, sure)
+    return clipped(share, 0.0, 1.0) ** 2
+
+
+def normalised(scores, prior, weight):
+    """Return scores divided by the sum of the positive scores.
+
+    ``weight`` is the weight of the scores in an average with the class prior. It is
+    increased if necessary, so that the class that ``predict`` returns has the largest
+    score.
+    """
+    xp = namespace_of(scores)
+    total = xp.sum(at_least(scores, 0.0), axis=1, keepdims=True)
+    shares = scores / total
+    if weight is None:
+        return shares
+    first = xp.argmax(scores, axis=1)
+    lead = xp.max(shares, axis=1, keepdims=True) - shares
+    behind = at_least(prior - xp.take(prior, first)[:, None], 0.0)
+    # the lower bound of the divisor turns 0 / 0 into 0
+    least = behind / at_least(lead + behind, 1e-30)
+    least = xp.max(least, axis=1, keepdims=True)
+    weight = at_least(weight, least + 1e-3 * (1 - least))  # so that no tie remains
+    return weight * shares + (1 - weight) * prior
+
+
+def probabilities(scores, prior, weight):
+    """Return normalised scores after replacing negative scores by 0."""
+    return normalised(at_least(scores, 0.0), prior, weight)

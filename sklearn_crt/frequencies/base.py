@@ -12,9 +12,8 @@ from numpy.random import Generator
 
 from .._array import asarray_like
 from .._compat import cached_property
-from .._docstrings import complete_docstring
 from .._kernels import dense_product, stack
-from .._names import name_constructor
+from .._names import complete_docstring, name_constructor
 from .radial import Family
 
 
@@ -416,8 +415,7 @@ def get_coupling(
     >>> get_coupling("orthogonal", "MySampler")
     Orthogonal()
     """
-    if usable is None:
-        usable = _stands_for_itself
+    usable = usable or (lambda kind: not kind.opposite)
     kind: Any = _REGISTRY.get(coupling) if isinstance(coupling, str) else coupling
     if kind is not None and usable(kind):
         return coupling if isinstance(coupling, Coupling) else kind()
@@ -426,8 +424,3 @@ def get_coupling(
         f"coupling={coupling!r} is not one that {owner} can use{reason}; use one of "
         f"{choice}, or another Coupling object."
     )
-
-
-def _stands_for_itself(coupling: Any) -> bool:
-    """Return whether each frequency w represents only w, and not -w as well."""
-    return not coupling.opposite

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .._array import Array, asarray_like, like_table, part, place_of, row_chunks
+from .._array import Array, asarray_like, like_table, place_of, row_chunks
 from .._compat import cached_property
 from .._kernels import exp_features, weights_from_logs
 from .._workers import Workspace
@@ -230,7 +230,7 @@ class FeatureMap(ABC):
         """
         feature_map = self.to(X)
         for rows in row_chunks(X, self.n_components):
-            unit = feature_map.frame.rows(part(X, rows), workspace)
+            unit = feature_map.frame.rows(X[rows, ...], workspace)
             yield rows, *feature_map.log_features(unit, key=key)
 
     def rescaled(self: Map, sigma: float | np.ndarray) -> Map:
@@ -325,9 +325,9 @@ class FrequencyMap(FeatureMap):
     coupling: Coupling
 
     def astype(self: FMap, dtype: DTypeLike) -> FMap:
-        frequencies = self.frequencies.to(np.empty(0, dtype))
-        same = frequencies is self.frequencies
-        return self if same else replace(self, frequencies=frequencies)
+        if self.frequencies.dtype == dtype:
+            return self
+        return replace(self, frequencies=self.frequencies.to(np.empty(0, dtype)))
 
     @property
     def n_frequencies(self) -> int:

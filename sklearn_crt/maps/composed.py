@@ -1,4 +1,4 @@
-"""Maps composed of other maps: sums of products, and maps for pairs of clusters.
+"""Maps made of other maps: weighted maps, third-party maps, and maps for clusters.
 
 Each part receives the rows of the composed map, which are already centred and
 multiplied by ``sigma``.
@@ -9,26 +9,130 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn import config_context
 from sklearn.metrics import pairwise_distances_argmin
 
-from .._array import Array, constant, namespace_of, positions
+from .._array import Array, namespace_of, on_host, positions
 from .._compat import cached_property
-from .._kernels import exp_features
-from ..frequencies import Frequencies, JointFrequencies
-from ..rows import Inputs, Rows
-from .anchored import AnchoredMap
+from ..frequencies import Coupling, Frequencies, JointFrequencies
+from ..rows import Frame, Inputs, Rows
 from .base import FeatureMap, FrequencyMap, LogFeatures, mantissa_and_exponent
-from .exponential import ExponentialMap, TrigonometricMap
-from .quadratic import IsotropicQuadratic
-from .radial import Gaussian, GaussianKernel
+from .radial import GaussianKernel
 
 
-# ------------------------------------------------------------------- maps of maps
+@dataclass(frozen=True, eq=False)
+class WeightedMap(FeatureMap):
+    """Map whose kernel is w times the kernel of another map with the same frame.
+
+    The features of the other map are multiplied by sqrt(abs(w)) for queries and by
+    sign(w) sqrt(abs(w)) for keys, because the weight w may be negative.
+    """
+
+    base: FrequencyMap
+    weight: float
+
+    @property
+    def frequencies(self) -> Frequencies:
+        """The frequencies of the other map."""
+        return self.base.frequencies
+
+    @property
+    def coupling(self) -> Coupling:
+        """The coupling of the other map."""
+        return self.base.coupling
+
+    @property
+    def n_frequencies(self) -> int:
+        """Number of frequencies."""
+        return self.base.n_frequencies
+
+    @property
+    def columns_per_frequency(self) -> int:
+        return self.base.columns_per_frequency
+
+    @property
+    def symmetric(self) -> bool:
+        return self.weight > 0 and self.base.symmetric
+
+    @property
+    def variance_is_exact(self) -> bool:
+        return self.base.variance_is_exact
+
+    def frequency_index(self) -> np.ndarray | None:
+        return self.base.frequency_index()
+
+    @cached_property
+    def tables(self) -> tuple[FeatureMap, float]:
+        return self.base, self.weight
+
+    def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
+        base, weight = self.tables
+        features = base.log_features(rows, key=key)
+        scale = math.copysign(math.sqrt(abs(weight)), weight if key else 1)
+        return scale * mantissa_and_exponent(features, rows)[0], features[1]
+
+    def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        return self.weight * self.base.kernel(X, Y)
+
+    def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        return self.weight**2 * self.base.variance(X, Y)
+
+
+@dataclass(frozen=True, eq=False)
+class ThirdPartyMap(FeatureMap):
+    """Map that computes its features with a transformer of another package."""
+
+    transformer: Any
+
+    @classmethod
+    def of(cls, transformer: Any, X: Any) -> ThirdPartyMap:
+        """Return the map of a fitted transformer, after transforming one row."""
+        return cls(Frame(), transformer.transform(X[:1]).shape[1], transformer)
+
+    @property
+    def symmetric(self) -> bool:
+        return bool(getattr(self.transformer, "symmetric_", True))
+
+    @property
+    def variance_is_exact(self) -> bool:
+        return bool(getattr(self.transformer, "variance_is_exact_", True))
+
+    def frequency_index(self) -> None:
+        """Return None, because the frequencies are unknown."""
+
+    def to(self, like: Array) -> ThirdPartyMap:
+        if on_host(like):
+            return self
+        raise TypeError(
+            f"{type(self.transformer).__name__} is a third-party part and has no form "
+            "for other array libraries; take parts of sklearn_crt.samplers, or give "
+            "rows in the memory of the host."
+        )
+
+    def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
+        sides = {True: "transform_key", False: "transform"}
+        side = sides[key and hasattr(self.transformer, "transform_key")]
+        with config_context(assume_finite=True):  # the rows have been validated
+            features = getattr(self.transformer, side)(rows.matrix)
+        features = features.toarray() if hasattr(features, "toarray") else features
+        return np.asarray(features, dtype=rows.dtype), None
+
+    def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        return np.asarray(self.transformer.exact_kernel(*_matrices(X, Y)))
+
+    def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        return np.asarray(self.transformer.kernel_variance(*_matrices(X, Y)))
+
+
+def _matrices(X: Inputs, Y: Inputs) -> tuple[Rows, ...]:
+    """Return the arguments for a kernel: two matrices, or one if Y is X."""
+    return (X.matrix,) if Y is X else (X.matrix, Y.matrix)
+
+
 class ComposedMap(FeatureMap):
     """Base class of maps that are composed of other maps."""
 
@@ -40,7 +144,7 @@ class ComposedMap(FeatureMap):
     @property
     def frequencies(self) -> JointFrequencies:
         """The concatenated frequencies of the parts."""
-        return _joint(self.parts)
+        return joined_frequencies(self.parts)
 
     @cached_property
     def phase_rate(self) -> float:
@@ -54,17 +158,12 @@ class ComposedMap(FeatureMap):
         """Return None, because a column may depend on several frequencies."""
 
 
-def _joint(parts: Sequence[Any]) -> JointFrequencies:
+def joined_frequencies(parts: Sequence[Any]) -> JointFrequencies:
+    """Return the concatenated frequencies of those parts that have some."""
     return JointFrequencies([p.frequencies for p in parts if hasattr(p, "frequencies")])
 
 
-def _both_sides(X: Inputs, Y: Inputs) -> tuple[Inputs, Inputs]:
-    """Return queries and keys as inputs of the parts; the same object if Y is X."""
-    queries = X.part_of_map()
-    return queries, queries if Y is X else Y.part_of_map()
-
-
-def _of_part(part: FeatureMap, method: str, X: Inputs, Y: Inputs) -> np.ndarray:
+def of_part(part: FeatureMap, method: str, X: Inputs, Y: Inputs) -> np.ndarray:
     """Call a method of a part for all pairs of queries and keys."""
     queries = part.frame.inside(X)
     return getattr(part, method)(queries, queries if Y is X else part.frame.inside(Y))
@@ -189,7 +288,7 @@ class ClusteredMap(ComposedMap):
         result = np.empty((X.shape[0], Y.shape[0]), X.dtype)
         for block, i, j in self.members(X, Y):
             pair = X.part_of_map().take(i), Y.part_of_map().take(j)
-            result[np.ix_(i, j)] = _of_part(block.part, method, *pair)
+            result[np.ix_(i, j)] = of_part(block.part, method, *pair)
         return result
 
     def members(
@@ -203,262 +302,3 @@ class ClusteredMap(ComposedMap):
             j = np.flatnonzero(block.keys[keys])
             if i.size and j.size:
                 yield block, i, j
-
-
-class Term(NamedTuple):
-    """Product of a base map with a coefficient map, or with a constant."""
-
-    base: int
-    coefficient: int | None
-    scale: float
-    key_sign: int
-
-
-@dataclass(frozen=True, eq=False)
-class SumOfProductsMap(ComposedMap):
-    r"""The map of :math:`\sum_k \lambda_k K_k + (1 - \sum_k \lambda_k) K_{last}`.
-
-    For a sum of kernels, the features are concatenated; for a product of kernels, the
-    row-wise outer product of the features is computed. A coefficient is a constant plus
-    the estimate of a map, :math:`\lambda_k = a_k + r_{1k} \cdot r_{2k}`. Columns that
-    the products leave unused are filled by an additional map, ``spare``, which is
-    weighted by its proportion of the columns.
-    """
-
-    bases: tuple[FeatureMap, ...]
-    coefficients: tuple[FeatureMap, ...]
-    constants: tuple[float, ...]
-    shared: bool = False
-    spare: FeatureMap | None = None
-    factor: GaussianKernel = field(default_factory=GaussianKernel)
-
-    @cached_property
-    def terms(self) -> tuple[Term, ...]:
-        """The products, in the order of their columns."""
-        last, plain = len(self.bases) - 1, [*self.constants, 1 - sum(self.constants)]
-        wanted: list[tuple[int, int | None, float]] = [
-            (base, None, weight) for base, weight in enumerate(plain) if weight != 0
-        ]
-        for k in range(last):
-            wanted += [(k, k, 1.0), (last, k, -1.0)]
-        share = self.spare_weight
-        wanted = [(base, k, (1 - share) * weight) for base, k, weight in wanted]
-        if self.spare is not None:
-            wanted.append((last + 1, None, share))
-        return tuple(
-            Term(base, part, abs(weight) ** 0.5, 1 if weight > 0 else -1)
-            for base, part, weight in wanted
-        )
-
-    @property
-    def spare_weight(self) -> float:
-        """Weight of the map ``spare`` in the estimate."""
-        return (
-            0.0 if self.spare is None else self.spare.n_components / self.n_components
-        )
-
-    @property
-    def _bases_and_spare(self) -> tuple[FeatureMap, ...]:
-        return self.bases if self.spare is None else (*self.bases, self.spare)
-
-    @property
-    def parts(self) -> list[Any]:
-        return [*self._bases_and_spare, *self.coefficients]
-
-    @property
-    def frequencies(self) -> JointFrequencies:
-        """Frequencies of the base maps in reverse order, then of the coefficients."""
-        return _joint([*self.bases[::-1], *self.coefficients])
-
-    @property
-    def symmetric(self) -> bool:
-        same = all(part.symmetric for part in self.parts)
-        return same and all(term.key_sign > 0 for term in self.terms)
-
-    @property
-    def variance_is_exact(self) -> bool:
-        known = len(self.bases) == 1 or not self.shared or self._covariance_is_known
-        return known and super().variance_is_exact
-
-    # ----------------------------------------------------------------- features
-    @cached_property
-    def tables(self) -> tuple[Any, ...]:
-        return self._bases_and_spare, self.coefficients, self.constants
-
-    def _of_parts(self, rows: Inputs, key: bool) -> Iterator[list[LogFeatures]]:
-        """Yield the log features of the base maps and of the coefficient maps."""
-        unit = rows.part_of_map()
-        for side in self.tables[:2]:
-            inside = [(part, part.frame.inside(unit)) for part in side]
-            yield [part.log_features(some, key=key) for part, some in inside]
-
-    def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
-        xp = namespace_of(rows.zeros())
-        bases, coefficients = (
-            [
-                xp.broadcast_arrays(*mantissa_and_exponent(features, rows))
-                for features in side
-            ]
-            for side in self._of_parts(rows, key)
-        )
-        one = mantissa_and_exponent((None, None), rows)
-        mantissas, exponents = [], []
-        for base, part, scale, sign in self.terms:
-            scale = scale * sign if key else scale
-            factor = one if part is None else coefficients[part]
-            mantissa = _outer(xp.multiply, scale * factor[0], bases[base][0])
-            exponent = _outer(xp.add, factor[1], bases[base][1])
-            # define zero times infinity as zero
-            exponent = xp.where(
-                mantissa == 0, xp.full_like(exponent, -math.inf), exponent
-            )
-            mantissas.append(xp.broadcast_arrays(mantissa, exponent)[0])
-            exponents.append(exponent)
-        exponent = self.factor.plus_row_factor(xp.concat(exponents, axis=-1), rows)
-        return xp.concat(mantissas, axis=-1), exponent
-
-    def features(self, rows: Inputs, *, key: bool = False) -> Array:
-        # exponentials are computed before the multiplication, which increases the
-        # number of columns, unless one factor could overflow and the other underflow
-        (bases, parts, _), unit = self.tables, rows.part_of_map()
-        coefficients = [p.log_features(p.frame.inside(unit), key=key) for p in parts]
-        if any(exponent is not None for _, exponent in coefficients):
-            return super().features(rows, key=key)
-        factor, columns = self.factor.log_row_factor(rows), []
-        for base in bases:
-            inside = base.frame.inside(unit)
-            if factor is None:
-                columns.append(base.features(inside, key=key))
-                continue
-            mantissa, exponent = base.log_features(inside, key=key)
-            # a new array, because exp_features overwrites the exponents
-            exponent = factor + (0 if exponent is None else exponent)
-            columns.append(exp_features(mantissa, exponent))
-        if len(self.terms) == 1 and self.terms[0].scale == 1:  # a single base map
-            return columns[0]
-        xp, out = namespace_of(columns[0]), rows.output(self.n_components)
-        products, start = [], 0
-        for k, part, scale, sign in self.terms:
-            one = constant(
-                (1,) * columns[k].ndim, scale * sign if key else scale, columns[k]
-            )
-            left = one if part is None else one * coefficients[part][0]
-            width = left.shape[-1] * columns[k].shape[-1]
-            place = None if out is None else out[..., start : start + width]
-            products.append(_outer(xp.multiply, left, columns[k], place))
-            start += width
-        return xp.concat(products, axis=-1) if out is None else out
-
-    def estimate(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        if len(self.terms) > 1 or not isinstance(self.bases[0], ClusteredMap):
-            return super().estimate(X, Y)
-        kernel = _of_part(self.bases[0], "estimate", *_both_sides(X, Y))
-        with np.errstate(divide="ignore", over="ignore"):
-            log_size = np.log(np.abs(kernel)) + self.factor.log_pair_factor(X, Y)
-            return np.copysign(np.exp(log_size), kernel)
-
-    # ------------------------------------------------------------------- values
-    def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        if all(map(_is_gaussian, self._bases_and_spare)):
-            return self.factor.values(X, Y)
-        pair = _both_sides(X, Y)
-        means, _ = self.coefficient_moments(*pair)
-        kernels = [_of_part(base, "kernel", *pair) for base in self.bases]
-        kernel = sum(mean * k for mean, k in zip(means, kernels, strict=True))
-        if self.spare is not None:
-            gap = _of_part(self.spare, "kernel", *pair) - kernel
-            kernel = kernel + self.spare_weight * gap
-        return kernel * np.exp(self.factor.log_pair_factor(X, Y))
-
-    def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        pair, weight = _both_sides(X, Y), self.spare_weight
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            total = (1 - weight) ** 2 * self._gaussian_variance(*pair)
-            if self.spare is not None:
-                total += weight**2 * _of_part(self.spare, "variance", *pair)
-            return self.factor.variance(total, np.zeros_like(total), X, Y)
-
-    def coefficient_moments(
-        self, X: Inputs, Y: Inputs
-    ) -> tuple[list[np.ndarray | float], list[np.ndarray | float]]:
-        """Return the means and the variances of all coefficients, (n_X, n_Y) each."""
-        means: list[np.ndarray | float] = []
-        variances: list[np.ndarray | float] = []
-        for part, a in zip(self.coefficients, self.constants, strict=True):
-            means.append(a + _of_part(part, "kernel", X, Y))
-            variances.append(_of_part(part, "variance", X, Y))
-        return [*means, 1.0 - sum(means)], [*variances, sum(variances)]
-
-    def _gaussian_variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        """Return the variance, ignoring the row factors and the map ``spare``."""
-        means, variances = self.coefficient_moments(X, Y)
-        total = np.zeros((X.shape[0], Y.shape[0]))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for base, mean, variance in zip(self.bases, means, variances, strict=True):
-                second = mean**2 + variance
-                total += _product_without_nan(second, _of_part(base, "variance", X, Y))
-            if not all(map(_is_gaussian, self.bases)):
-                *kernels, last = (_of_part(base, "kernel", X, Y) for base in self.bases)
-                for kernel, variance in zip(kernels, variances[:-1], strict=True):
-                    total += _product_without_nan(variance, (kernel - last) ** 2)
-        if self.shared and self._covariance_is_known:
-            phases = X.sq_norms - Y.sq_norms.T
-            product = means[0] * means[1] - variances[0]  # E lam (1 - lam)
-            kernel = _of_part(self.bases[0], "kernel", X, Y)
-            common = kernel**2 * 2 * np.sin(phases / 2) ** 2 * product
-            known = [base for base in self.bases if isinstance(base, FrequencyMap)]
-            n_frequencies = max(base.n_frequencies for base in known)
-            total = np.maximum(total - 2 / n_frequencies * common, 0)
-        return total
-
-    @property
-    def _covariance_is_known(self) -> bool:
-        """Whether the covariance of base maps that share frequencies is known."""
-        first, last = self.bases[0], self.bases[-1]
-        return (
-            len(self.bases) == 2
-            and isinstance(first, ExponentialMap)
-            and isinstance(last, TrigonometricMap)
-            and first.quadratic == IsotropicQuadratic(0.0)
-            and isinstance(last.radial, Gaussian)
-            and all(
-                base.n_pairs == 0 and base.columns.n_single == 0
-                for base in (first, last)
-            )
-        )
-
-
-def _is_gaussian(part: FeatureMap) -> bool:
-    """Return whether a part estimates the Gaussian kernel of the rows it receives."""
-    if isinstance(part, TrigonometricMap):
-        plain = isinstance(part.radial, Gaussian) and part.shape_factor is None
-    else:
-        plain = isinstance(part, (AnchoredMap, ClusteredMap, ExponentialMap))
-    if not plain or np.any(part.frame.sigma != 1):
-        return False
-    gaussian = getattr(part, "gaussian", None)
-    return gaussian is None or not gaussian.softmax
-
-
-def _outer(
-    function: Any, left: Array, right: Array, out: np.ndarray | None = None
-) -> Array:
-    """Apply a function to all pairs of columns of two arrays."""
-    # (..., n, a), (..., n, b) -> (..., n, a * b)
-    left, right = left[..., :, None], right[..., None, :]
-    if out is not None:
-        shape = *out.shape[:-1], left.shape[-2], right.shape[-1]
-        # this reshape returns a view, because it only splits the last axis
-        function(left, right, out=out.reshape(shape))
-        return out
-    pairs = function(left, right)
-    return namespace_of(pairs).reshape(pairs, (*pairs.shape[:-2], -1))
-
-
-def _product_without_nan(left: float | np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return left * right, with zero times infinity defined as zero."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        product = left * right
-        if np.isfinite(product.sum()):
-            return product
-        return np.where((left == 0) | (right == 0), 0.0, product)

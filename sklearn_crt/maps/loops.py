@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from .._array import joined, namespace_of, on_host, part, row_chunks
+from .._array import joined, namespace_of, on_host, row_chunks
 from .._compat import array_device, is_writeable_array
 from .._workers import effective_n_threads, in_threads, kept_workspace
 from ..frequencies import Antithetic, Coupling, Independent
@@ -70,7 +70,7 @@ def _transform_elsewhere(
         whole = xp.empty(shape, dtype=X.dtype, device=array_device(X))
     peaks = []
     for rows in chunks:
-        unit = feature_map.frame.rows(part(X, rows))
+        unit = feature_map.frame.rows(X[rows, ...])
         features = feature_map.features(unit, key=key)
         peaks.append(xp.max(xp.abs(features), axis=1))
         if whole is None:

@@ -23,15 +23,20 @@ from ._nca import learn_nca
 
 MOST_COLUMNS = 24  # default limit on the number of output columns
 _QUERIES, _KEYS = 500, 1500  # limits on held-out rows and on all rows in the comparison
-_SHARE = 0.4  # maximum proportion of rows predicted in the comparison
+_OCTAVES = 2.0 ** np.arange(5)  # candidates for sigma in the comparison
+_SHARE = 0.25  # maximum proportion of rows predicted in the comparison
 # minimum numbers of rows per feature for trying hat functions: numeric targets, labels
 _ROWS_PER_HAT = 5, 10
+# The error of NCA has to be lower by this factor. NCA minimises the leave-one-out error
+# of the training rows, so later models that select parameters by it are misled.
+_FACTOR_OF_NCA = 1.05
 _MANY = 2500  # with more rows, the chosen metric is not relearned from all of them
 _COMPARED = 2500  # maximum number of rows from which AGOP learns in the comparison
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
 _PENALTY_OF_RIDGE = 1.0  # larger than for metrics, which are judged by held-out rows
-# rows are ordered pseudo-randomly, by the fractional part of a projection times this
-_TURNS = 1024.0
+# rows are ordered pseudo-randomly, by the fractional part of a projection times this,
+# which is rounded so that rounding errors do not change the order of equal rows
+_TURNS, _DIGITS = 1024.0, 6
 
 
 class Parameters(NamedTuple):
@@ -60,8 +65,9 @@ class Metric:
 class Table:
     """Training rows in a random order, with standardised targets.
 
-    The random order depends only on the standardised rows, so neither the original
-    order of the rows nor the units of the columns affect the result.
+    The random order depends only on the standardised rows and, for equal rows, on the
+    targets, so neither the original order of the rows nor the units of the columns
+    affect the result.
     """
 
     X: np.ndarray  # (n_rows, n_columns)
@@ -76,7 +82,8 @@ class Table:
         """Return the table for labels (if ``by_class``) or for numerical targets."""
         S = ColumnFeatures.of(X, weights, hats=False)(X)
         along = np.random.default_rng(0).normal(scale=_TURNS, size=S.shape[1])
-        order = np.argsort((S * along).sum(axis=1) % 1.0, kind="stable")
+        place = np.round((S * along).sum(axis=1) % 1.0, _DIGITS)
+        order = np.lexsort((*y.reshape(len(y), -1).T, place))
         X, y, weights = X[order], y[order], weights[order]
         codes, ones = y.reshape(len(y), -1), np.ones(len(y))
         if by_class:
@@ -126,7 +133,7 @@ def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> M
         least = _ROWS_PER_HAT[table.by_class] * hats.features.means.size
         if not hats.features.has_hats or (columns == "auto" and least > n_rows):
             columns = "linear"
-    methods = ["evidence", "agop", "nca"][: 3 if table.by_class else 2]
+    methods = ["agop", "nca"] if table.by_class else ["evidence", "agop"]
     candidates = [] if columns == "hats" else [(linear, each) for each in methods]
     method_of_hats = "agop" if table.by_class else "evidence"
     candidates += [] if columns == "linear" else [(hats, method_of_hats)]
@@ -138,10 +145,11 @@ def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> M
     if len(candidates) > 1 and table.n_held:
         errors = []
         for each, name in candidates:
-            errors.append(each.fit(name).error)
+            error = each.fit(name).error
+            errors.append(error * (_FACTOR_OF_NCA if name == "nca" else 1))
             name += ", hats" if each.hats else ""
             n_outputs = table.targets.shape[1]
-            scores[name] = -errors[-1] if table.by_class else 1 - errors[-1] / n_outputs
+            scores[name] = -error if table.by_class else 1 - error / n_outputs
             step()
         learner, method = candidates[int(np.argmin(errors))]
         n_rows = table.n_seen if table.n_seen >= _MANY else n_rows
@@ -185,14 +193,15 @@ class Learner:
         targets, weights = table.targets[:n_rows], table.weights[:n_rows]
         if method == "evidence":
             return root_of(learn_evidence(S, targets, weights))
-        # maximising the evidence for many features would take as long as AGOP itself,
-        # and its metric is not a better starting point than the identity
-        is_identity = method == "agop" and self.hats
-        first = np.eye(S.shape[1]) if is_identity else self.root("evidence", n_rows)
         if method == "agop":
+            # maximising the evidence for many features would take as long as AGOP
+            # itself, and its metric is not a better starting point than the identity
+            first = np.eye(S.shape[1]) if self.hats else self.root("evidence", n_rows)
             M = first @ first.T
             return root_of(learn_agop(S, targets, weights, M, seed=seed))
-        start = self.components(first) * self.unit * self.fit("evidence").multiple
+        name = "evidence" if self.hats else "agop"
+        first = self.root(name, min(n_rows, _COMPARED))
+        start = self.components(first) * self.unit * self.fit(name).multiple
         codes = table.codes[:n_rows]
         return learn_nca(S, codes, weights, start, seed=seed, step=self.step).T
 
@@ -232,7 +241,8 @@ class Learner:
         targets = LocalLinear(plain, remainder=0.0).adapted(rows, weights)
         encoded = targets.encode(codes, weights, np.float64, rows)
         options = Gaussian(), rows, encoded, targets, len(weights)
-        return best_multiple(*options, n_queries=max(1, table.n_held))
+        n_queries = max(1, table.n_held)
+        return best_multiple(*options, _OCTAVES, n_queries, refined=False)
 
     def metric(self, method: str, root: np.ndarray, scores: dict[str, float]) -> Metric:
         """Return the map together with its mean derivatives at the training rows."""

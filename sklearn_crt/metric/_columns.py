@@ -16,6 +16,7 @@ from ..rows import Rows
 _LIMIT = 4.0  # bound of softly clipped scores, in standard deviations
 _KNOTS = np.linspace(0, 1, 6)  # quantile levels of the knots of the hat functions
 _CONSTANT = 1e-7  # relative standard deviations below this are rounding errors
+_CLOSEST = 1e-10  # values closer than this, in standard deviations, count as equal
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +46,11 @@ class ColumnFeatures:
         deviation = np.sqrt(share @ (X - center) ** 2)
         kept = np.flatnonzero(deviation > _CONSTANT * np.sqrt(share @ X**2))
         knots = []
-        for column in X[:, kept].T if hats else ():
-            found = weighted_quantiles(share[None], column, _KNOTS)
-            knots.append(np.unique(found))
+        for j in kept if hats else ():
+            found = np.unique(weighted_quantiles(share[None], X[:, j], _KNOTS))
+            # a hat function between values that differ by rounding errors is a step
+            gaps = np.diff(found, prepend=-np.inf)
+            knots.append(found[gaps > _CLOSEST * deviation[j]])
         none = np.zeros(0)
         first = cls(kept, center[kept], deviation[kept], tuple(knots), none, none)
         raw = first._raw(X)
@@ -121,8 +124,10 @@ def _between_knots(
     """
     # (n_rows, n_columns), (n_columns, n_knots) -> three arrays (n_rows, n_columns)
     left = np.zeros(x.shape, int)
+    # the slope at a knot is that on its right, whatever the rounding errors
+    nearly = _CLOSEST * (knots[:, 1] - knots[:, 0])
     for knot, following in pairwise(knots[:, 1:].T):
-        left += (x >= knot) & np.isfinite(following)
+        left += (x >= knot - nearly) & np.isfinite(following)
     of_column = np.arange(len(knots))
     first = knots[of_column, left]
     width = knots[of_column, left + 1] - first

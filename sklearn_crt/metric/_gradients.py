@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import blas, lapack, solve
+from scipy.linalg import blas, lapack
 from scipy.optimize import minimize
 
 from .._sincos import sincos
@@ -27,6 +27,9 @@ _PENALTY = 0.3  # weight of squared deviations of log scales from the common val
 _COMMON = 2.0 ** np.arange(-3, 2)  # candidate scales, in units of sqrt(2 / n_columns)
 _NOISE = 0.05, 1e-6, 10.0  # initial noise variance, and its bounds
 _RANGE = 7.0, 5.0  # maximum distances of log scales below and above the common value
+# Parameters are rounded to multiples of this after each stage. Otherwise the search
+# would amplify rounding errors, and other processors could select another sigma.
+_STEP = 2.0**-8
 _LEAST_LOG = -100.0  # lower bound of the log kernel, which avoids subnormal numbers
 _LEAST_SIZE = 1e-12  # lower bound of the variance, for constant targets
 
@@ -135,7 +138,7 @@ def most_evidence(
             common = parameters[:-1].copy()
             bounds = [(v - _RANGE[0], v + _RANGE[1]) for v in common]
             bounds.append((math.log(_NOISE[1]), math.log(_NOISE[2])))
-        parameters = minimize(
+        found = minimize(
             process.loss,
             parameters,
             args=(common,),
@@ -143,7 +146,8 @@ def most_evidence(
             method="L-BFGS-B",
             bounds=bounds,
             options={"maxiter": max_iter, "ftol": gain / len(process.X)},
-        ).x
+        )
+        parameters = np.round(found.x / _STEP) * _STEP
     return process, parameters
 
 
@@ -171,6 +175,7 @@ _MOST_ROUNDS = 8
 _PENALTIES = 1e-5, 1e-4, 1e-3, 1e-2  # candidate penalties, relative to the total weight
 _MULTIPLES = 0.5, 1.0, 2.0  # candidates for the standard deviation of phases
 _SPREAD = 0.05  # isotropic noise added to frequencies, as a proportion of variance
+_FIRST = 0.03  # weight of the initial metric in the result
 _GAIN = 0.002  # the held-out error has to decrease by this proportion in each round
 _HELD_OUT = 5  # every fifth row is held out
 
@@ -185,7 +190,9 @@ def learn_agop(
 ) -> np.ndarray:
     """Return the metric of the last round that lowered the error on held-out rows.
 
-    ``metric`` determines the distribution of the frequencies in the first round.
+    ``metric`` determines the distribution of the frequencies in the first round. A
+    multiple of it is added to the result, because the gradients alone are too
+    concentrated on the directions in which the training rows determine them best.
     """
     # X (n, d), targets (n, k), weights (n,), metric (d, d) -> (d, d)
     X, targets, weights = (a[: MOST_ROWS["agop"]] for a in (X, targets, weights))
@@ -209,7 +216,7 @@ def learn_agop(
             break
         found, lowest = products / trace, error
         size, steps = size * steps[place], (1.0,)
-    return found
+    return found / np.trace(found) + _FIRST * metric / np.trace(metric)
 
 
 def one_round(
@@ -228,13 +235,17 @@ def one_round(
     # share and held (n,), W (d, m) -> (d, d)
     m = W.shape[1]
     F = sincos(X @ W, 1 / math.sqrt(m), m)
-    left, rest = (F[side].T * share[side] for side in (~held, held))
-    gram, cross = left @ F[~held], left @ targets[~held]
+    root = np.sqrt(share)[:, None]
+    F *= root
+    targets = root * targets
+    left, rest = (F[side] for side in (~held, held))
+    # NumPy computes only half of a product of a matrix with its own transpose
+    gram, cross = left.T @ left, left.T @ targets[~held]
     errors = []
     for penalty in _PENALTIES:
-        gaps = F[held] @ _solve(gram, cross, penalty) - targets[held]
-        errors.append(float(share[held] @ np.sum(gaps**2, axis=1)))
-    gram, cross = gram + rest @ F[held], cross + rest @ targets[held]
+        gaps = rest @ _solve(gram, cross, penalty) - targets[held]
+        errors.append(float(np.sum(gaps**2)))
+    gram, cross = gram + rest.T @ rest, cross + rest.T @ targets[held]
     coefficients = _solve(gram, cross, _PENALTIES[int(np.argmin(errors))])
     P = coefficients @ coefficients.T
     mixed = gram[m:, :m] * P[:m, m:]  # sines in rows, cosines in columns
@@ -245,5 +256,9 @@ def one_round(
 
 def _solve(gram: np.ndarray, cross: np.ndarray, penalty: float) -> np.ndarray:
     """Return the coefficients of ridge regression."""
-    penalized = gram + penalty * np.eye(len(gram))
-    return solve(penalized, cross, assume_a="pos", overwrite_a=True, check_finite=False)
+    penalized = gram.T.copy(order="F")  # for a symmetric matrix, the fastest copy
+    penalized[np.diag_indices_from(penalized)] += penalty
+    _, coefficients, failed = lapack.dposv(penalized, cross, overwrite_a=1)
+    if failed:
+        raise np.linalg.LinAlgError
+    return coefficients

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg, sparse
-from sklearn.utils import gen_batches
+from sklearn import config_context
+from sklearn.utils import check_array, gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 
 from .._array import joined, plain_sparse
@@ -137,6 +138,25 @@ class Centers:
         return Centers(
             points.astype(self.points.dtype), weights.astype(self.weights.dtype)
         )
+
+
+def validated_centers(centers: Any, n_centers: int, n_features: int) -> Rows:
+    """Return a validated copy of centres that a user gave, (n_centers, n_features)."""
+    with config_context(array_api_dispatch=False):
+        points = check_array(
+            centers,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            copy=True,
+            input_name="centers",
+        )
+    if points.shape != (n_centers, n_features):
+        raise ValueError(
+            f"centers has shape {points.shape}, but n_components={n_centers} and X "
+            f"has {n_features} features: pass an array of shape ({n_centers}, "
+            f"{n_features})."
+        )
+    return points
 
 
 def allocate(weights: ArrayLike, n_points: int) -> np.ndarray:

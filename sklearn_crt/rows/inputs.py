@@ -27,6 +27,7 @@ from .._array import (
     namespace_of,
     sq_norms,
     transposed,
+    with_data,
 )
 from .._compat import cached_property
 from .._workers import Workspace
@@ -43,9 +44,9 @@ class Inputs(ABC):
 
     _rows: Any  # rows as they are stored
     _origin: Any = None  # (1, n_features); None stands for zero
-    # vector that has not been subtracted from sparse rows yet
-    _shift: np.ndarray | None = None
+    _shift: np.ndarray | None = None  # still to be subtracted from sparse rows
     _workspace: Workspace | None = None
+    _is_numpy = True  # whether the rows are a NumPy array or a SciPy matrix
     shape: tuple[int, ...]  # leading axes, number of rows, number of columns
     dtype: Any  # the floating-point dtype
 
@@ -65,10 +66,13 @@ class Inputs(ABC):
         return False
 
     def buffer(self, name: str, shape: tuple[int, ...]) -> Any:
-        """Return an array that may be overwritten when the next rows are processed."""
-        if self._workspace is None:
-            return np.empty(shape, self.dtype)
-        return self._workspace.buffer(name, shape, self.dtype)
+        """Return an array that may be overwritten when the next rows are processed.
+
+        The result is None for arrays of libraries other than NumPy.
+        """
+        if self._workspace is not None:
+            return self._workspace.buffer(name, shape, self.dtype)
+        return np.empty(shape, self.dtype) if self._is_numpy else None
 
     def output(self, width: int) -> Any:
         """Return the array into which the features of these rows may be written."""
@@ -140,13 +144,9 @@ class Inputs(ABC):
         """Return these rows times sigma; their products with frequencies are reused."""
         return (_ScaledSparse if self.is_sparse else _ScaledDense)(self, sigma)
 
-    def part_of_map(self) -> Inputs:
-        """Return the rows before they were shifted, for a part of a composite map."""
-        return DenseInputs(self.dense) if self._shift is not None else self._alone()
-
     @abstractmethod
-    def _alone(self) -> Inputs:
-        """Return these rows with a zero origin."""
+    def part_of_map(self) -> Inputs:
+        """Return these rows with a zero origin, for a part of a composed map."""
 
     # ----------------------------------------------------- pairs, on the host alone
     @abstractmethod
@@ -160,6 +160,12 @@ class Inputs(ABC):
         products = self.inner(other, out)
         return _kernels.sq_distances(self._rows, other._rows, products, norms)
 
+    def equal(self, other: Inputs) -> np.ndarray:
+        """Return which pairs of rows are equal, apart from rounding errors."""
+        # -> (n_rows, n_other); equal rows may differ after a product with a matrix
+        rounding = float(np.finfo(self.dtype).eps) ** 0.75
+        return self.sq_distances(other) <= rounding**2 * self.sq_norms
+
     def l1_distances(self, other: Inputs) -> np.ndarray:
         """Return the sums of ``|x_l - y_l|`` for all pairs of rows."""
         # csr_matrix uses 32-bit indices, which the loop over sparse rows needs
@@ -171,9 +177,7 @@ class Inputs(ABC):
         )
         return manhattan_distances(*sides)
 
-    def pair_statistics(
-        self, other: Inputs
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def pair_statistics(self, other: Inputs) -> tuple[np.ndarray, ...]:
         """Return |x|^2 + |y|^2, |x + y|^2 and |x - y|^2 for all pairs of rows."""
         total = self.sq_norms + other.sq_norms.T
         sums = total + 2 * self.inner(other)
@@ -217,11 +221,6 @@ class DenseInputs(Inputs):
     @property
     def dense(self) -> Array:
         return self._rows
-
-    def buffer(self, name: str, shape: tuple[int, ...]) -> Any:
-        if self._workspace is not None:
-            return self._workspace.buffer(name, shape, self.dtype)
-        return np.empty(shape, self.dtype) if self._is_numpy else None
 
     def project(self, frequencies: Frequencies) -> Array:
         shape = (*self.shape[:-1], frequencies.n_frequencies)
@@ -267,7 +266,7 @@ class DenseInputs(Inputs):
     def map(self, function: Callable[[Array], Array]) -> Inputs:
         return DenseInputs(function(self._rows), workspace=self._workspace)
 
-    def _alone(self) -> Inputs:
+    def part_of_map(self) -> Inputs:
         return DenseInputs(self._rows)
 
     def inner(self, other: Inputs, out: np.ndarray | None = None) -> np.ndarray:
@@ -376,8 +375,10 @@ class SparseInputs(Inputs):
         data = stored - at_zero[rows.indices]
         return SparseInputs(with_data(rows, data), -at_zero)
 
-    def _alone(self) -> Inputs:
-        return SparseInputs(self._rows)
+    def part_of_map(self) -> Inputs:
+        return (
+            SparseInputs(self._rows) if self._shift is None else DenseInputs(self.dense)
+        )
 
     def inner(self, other: Inputs, out: np.ndarray | None = None) -> np.ndarray:
         product = safe_sparse_dot(self._rows, other._rows.T, dense_output=True)
@@ -405,7 +406,7 @@ class _Scaled(Inputs):
             for vector in (base._shift, base._origin)
         )
         self.shape, self.dtype = base.shape, base.dtype
-        self._is_numpy = getattr(base, "_is_numpy", True)
+        self._is_numpy = base._is_numpy
         self._projections = base.__dict__.setdefault("_projections", {})
 
     @cached_property
@@ -446,8 +447,3 @@ def _add_terms(projection: Array, form: Affine, row_term: Array, out: Any) -> Ar
     out += form.offsets
     out += row_term
     return out
-
-
-def with_data(rows: sparse.csr_array, data: np.ndarray) -> sparse.csr_array:
-    """Return a sparse matrix with new entries in the same positions."""
-    return type(rows)((data, rows.indices, rows.indptr), shape=rows.shape)

@@ -16,6 +16,7 @@ from .._array import to_host
 from .targets import is_missing, kind_of, plain_targets
 
 NUMBER, CATEGORY, EMPTY = "number", "category", "empty"
+_FEW_ROWS = 10
 _EPOCH, _DAY = np.datetime64(0, "us"), np.timedelta64(1, "D")
 
 
@@ -133,8 +134,12 @@ class TableReader:
             matrix = np.array(X, np.float32 if keep else np.float64, order="C")
             matrix[:, np.array(self.kinds) == EMPTY] = np.nan
             return matrix
+        columns, few = each_column(X), hasattr(X, "iloc") and len(X) < _FEW_ROWS
+        # one conversion is faster than one per column, but would change dates
+        if few and {getattr(t, "kind", "") for t in X.dtypes} <= set("biufO"):
+            columns = iter(X.to_numpy(dtype=object).T)
         matrix = np.empty(X.shape)
-        for j, column in enumerate(each_column(X)):
+        for j, column in enumerate(columns):
             matrix[:, j] = self.read_column(column, j)
         if np.isinf(matrix).any():
             name = self.names[int(np.isinf(matrix).any(axis=0).argmax())]

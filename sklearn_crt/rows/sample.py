@@ -18,11 +18,14 @@ from .inputs import Rows
 # each bit over all bits of the result.
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _CHUNK = 2**20  # number of values hashed at a time, which fit into the cache
-# The leading half of a hash is computed from numbers rounded to 32 binary digits. Hence
+# The leading half of a hash is computed from numbers rounded to 26 binary digits. Hence
 # the order of the hashes hardly ever depends on rounding errors, such as those of a
 # preceding transformer. The other half is computed from the exact numbers, which
-# distinguishes rows that differ only in their last digits.
-_HALF, _KEPT = np.uint64(2**19), ~np.uint64(2**20 - 1)
+# distinguishes rows that differ only in their last digits. Rounding to fewer digits, or
+# relative to the largest number of a row, would give too many rows the same leading
+# half, for example those with the same category or almost the same time in seconds.
+# Such rows are drawn together, so the sample would not be representative.
+_HALF, _KEPT = np.uint64(2**25), ~np.uint64(2**26 - 1)
 _LEADING = ~np.uint64(2**32 - 1)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import gen_batches
+from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
 from .._array import (
@@ -22,11 +22,11 @@ from .._array import (
     joined,
     namespace_of,
     on_host,
-    part,
     taken,
     to_host,
     transposed,
 )
+from .._compat import RandomState
 from .inputs import Rows
 
 _MOMENT_BYTES = 2**19  # size of the float64 copy of a batch, which fits into the cache
@@ -49,7 +49,7 @@ def _batches(
             ones = np.ones(batch.shape[0]) if weights is None else weights[rows]
             yield batch, np.asarray(ones, wide)
         else:
-            batch = xp.astype(part(X, rows), wide)
+            batch = xp.astype(X[rows, ...], wide)
             ones = xp.ones_like(batch[:, 0]) if weights is None else weights[rows]
             yield batch, xp.astype(ones, wide)
 
@@ -333,6 +333,12 @@ class Statistics:
     key_sample: RowSample | None = None
     query_covariance: Covariance | None = None
     key_covariance: Covariance | None = None
+
+    @classmethod
+    def seeded(cls, random_state: RandomState) -> Statistics:
+        """Return statistics without rows, whose seed is drawn from a random state."""
+        seed = check_random_state(random_state).randint(2**31 - 1, size=4)
+        return cls(tuple(seed.tolist()))
 
     @property
     def key(self) -> ColumnMoments:

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from ._discrete import GeometricSampler, PoissonSampler
     from ._gerf import GERFSampler
     from ._heavy_tailed import ExponentialPowerSampler, LaplacianSampler, MaternSampler
-    from ._hybrid.clustered import ClusteredSampler, ComplexExponentialSampler
-    from ._hybrid.combinations import angular_hybrid, clustered_hybrid, gaussian_hybrid
-    from ._hybrid.parts import AngularCoefficient, GaussianCoefficient
-    from ._hybrid.sampler import HybridSampler
+    from ._hybrid import HybridSampler
+    from ._hybrid_clustered import ClusteredSampler, ComplexExponentialSampler
+    from ._hybrid_combinations import angular_hybrid, clustered_hybrid, gaussian_hybrid
+    from ._hybrid_parts import AngularCoefficient, GaussianCoefficient
     from ._positive import OPRFSampler, PositiveRBFSampler, SimplexRBFSampler
     from ._trigonometric import TrigRBFSampler
 
@@ -44,27 +44,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AnchoredRBFSampler": "_adapted",
-    "AngularCoefficient": "_hybrid.parts",
-    "BaseFeatureSampler": "_base",
-    "CentersRBFSampler": "_centers_rbf",
-    "ClusteredSampler": "_hybrid.clustered",
-    "ComplexExponentialSampler": "_hybrid.clustered",
-    "DERFSampler": "_adapted",
-    "ExponentialPowerSampler": "_heavy_tailed",
-    "GERFSampler": "_gerf",
-    "GaussianCoefficient": "_hybrid.parts",
-    "GeometricSampler": "_discrete",
-    "HybridSampler": "_hybrid.sampler",
-    "LaplacianSampler": "_heavy_tailed",
-    "MaternSampler": "_heavy_tailed",
-    "OPRFSampler": "_positive",
-    "PoissonSampler": "_discrete",
-    "PositiveRBFSampler": "_positive",
-    "SimplexRBFSampler": "_positive",
-    "TrigRBFSampler": "_trigonometric",
-    "angular_hybrid": "_hybrid.combinations",
-    "clustered_hybrid": "_hybrid.combinations",
-    "gaussian_hybrid": "_hybrid.combinations",
+    "_adapted": ["AnchoredRBFSampler", "DERFSampler"],
+    "_base": ["BaseFeatureSampler"],
+    "_centers_rbf": ["CentersRBFSampler"],
+    "_discrete": ["GeometricSampler", "PoissonSampler"],
+    "_gerf": ["GERFSampler"],
+    "_heavy_tailed": ["ExponentialPowerSampler", "LaplacianSampler", "MaternSampler"],
+    "_hybrid": ["HybridSampler"],
+    "_hybrid_clustered": ["ClusteredSampler", "ComplexExponentialSampler"],
+    "_hybrid_combinations": ["angular_hybrid", "clustered_hybrid", "gaussian_hybrid"],
+    "_hybrid_parts": ["AngularCoefficient", "GaussianCoefficient"],
+    "_positive": ["OPRFSampler", "PositiveRBFSampler", "SimplexRBFSampler"],
+    "_trigonometric": ["TrigRBFSampler"],
 }
 __getattr__, __dir__ = names_on_demand(__name__, _HOMES)

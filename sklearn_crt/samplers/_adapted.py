@@ -24,8 +24,9 @@ from ..maps import (
     PairedColumns,
 )
 from ..rows import Frame, Sigma, Statistics, TableLike
-from ._base import BaseFeatureSampler, centered, fitted
+from ._base import BaseFeatureSampler
 from ._exponential import ExponentialSampler, middle
+from ._value import centered, fitted
 
 _MOST_FEATURES = 4096  # a covariance matrix of this size takes 134 MB
 # multiple of the pooled covariance that is added to each covariance for n <= d rows
@@ -131,15 +132,16 @@ class DERFSampler(ExponentialSampler):
     def _reads(self):
         return {"covariance": True}
 
-    def _validate(self, X, reset):
-        X = super()._validate(X, reset)
-        if X.shape[1] > _MOST_FEATURES:
+    def _read(self, *tables, **options):
+        batch = super()._read(*tables, **options)
+        n_features = batch.X.shape[1]
+        if n_features > _MOST_FEATURES:
             raise ValueError(
                 f"DERFSampler keeps a matrix of n_features^2 numbers and takes at most "
-                f"{_MOST_FEATURES} features, but X has {X.shape[1]}. Reduce them "
+                f"{_MOST_FEATURES} features, but X has {n_features}. Reduce them "
                 "first (PCA, TruncatedSVD), or use OPRFSampler."
             )
-        return X
+        return batch
 
     def _choose(self, statistics, frame, coupling):
         return best_quadratic(statistics, frame)

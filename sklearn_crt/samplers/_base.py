@@ -1,41 +1,31 @@
-"""Base class of all samplers: validation, statistics, transformation and kernels."""
+"""Base class of all samplers: fitting, features, kernels and their variances."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sized
-from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from operator import attrgetter
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, clone
-from sklearn.utils import check_random_state
+from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from .._array import (
     check_fit_namespace,
     refuse_lazy,
-    taken,
     to_host,
     to_namespace_of,
-    type_name,
     validate_rows,
 )
 from .._compat import (
     ARRAY_API,
     Interval,
-    RandomState,
     StrOptions,
     TypedTransformerMixin,
     _fit_context,
-    warn,
 )
-from .._fitted import FittedValue, LifeCycle, Step, no_step, with_value
-from .._state import check_same_params
-from ..exceptions import ApproximationWarning
-from ..maps import FeatureMap, relative_error, transform, variance_in_blocks
+from .._fitted import LifeCycle, with_value
+from ..maps import FeatureMap, transform, variance_in_blocks
 from ..rows import (
     Frame,
     Rows,
@@ -45,88 +35,14 @@ from ..rows import (
     read_weights,
     resolve_sigma,
 )
-
-_ERROR_ROWS = 16  # number of queries, and of keys, used to estimate the error
-
-
-def fitted(path: str, doc: str) -> Any:
-    """Return a read-only property that looks up a dotted path in the fitted sampler."""
-    return property(attrgetter(path), doc=doc)
-
-
-class SamplerBatch(NamedTuple):
-    """Validated queries and keys, and the weights of the queries."""
-
-    X: Any  # (n_rows, n_features)
-    X_key: Any = None  # (n_keys, n_features), None if the keys are the rows of X
-    weights: Any = None  # (n_rows,)
-
-
-@dataclass(frozen=True, eq=False)
-class SamplerValue(FittedValue):
-    """The statistics of the rows, and the feature map that is computed from them."""
-
-    unfitted: Any  # unfitted copy; its parameters stay in effect until the next fit
-    statistics: Statistics
-    dtype: str = ""  # floating-point dtype of the first rows
-    map: FeatureMap | None = None  # None until all blocks of rows have been read
-    is_frozen: bool = False
-
-    def read(self, batch: SamplerBatch, n_before: int = 0) -> SamplerValue:
-        """Return a copy with the same map whose statistics include additional rows.
-
-        ``n_before`` is the number of preceding rows that are read elsewhere, for
-        instance in other blocks.
-        """
-        sigma = getattr(self.unfitted, "sigma", None)
-        median = isinstance(sigma, str) and sigma == "median"
-        options = {"median": median, "n_before": n_before, **self.unfitted._reads()}
-        statistics = self.statistics.read(*batch, **options)
-        dtype = self.dtype or type_name(batch.X)
-        return replace(self, statistics=statistics, dtype=dtype)
-
-    def with_map(self, statistics: Statistics | None = None) -> SamplerValue:
-        """Return a copy with the map for the given (by default, its own) statistics.
-
-        If this object already has a map, the frequencies of the map are reused,
-        provided that their distribution does not depend on the statistics.
-        """
-        if statistics is None:
-            statistics = self.statistics
-        made = self.unfitted._make_map(statistics, self.map).astype(self.dtype)
-        return replace(self, statistics=statistics, map=made)
-
-    def with_seed(self, random_state: RandomState) -> SamplerValue:
-        """Return the result of fitting to the same rows with another seed."""
-        seed = check_random_state(random_state).randint(2**31 - 1, size=4)
-        statistics = replace(self.statistics, seed=tuple(seed.tolist()))
-        return replace(self, map=None).with_map(statistics)
-
-    def parts(self) -> Any:
-        """Return the fitted samplers whose maps are parts of a composed map."""
-        return self.unfitted._fit_parts(self.statistics)
-
-    def plus(self, batch: SamplerBatch, step: Step = no_step) -> SamplerValue:  # type: ignore[override]
-        return self.read(batch).with_map()
-
-    fitted = plus  # type: ignore[assignment]  # skips a call, as fits are frequent
-
-    def __add__(self, other: SamplerValue) -> SamplerValue:
-        statistics = self.statistics + other.statistics
-        if self.map is None:
-            dtype = np.result_type(self.dtype, other.dtype).name
-            return replace(self, statistics=statistics, dtype=dtype)
-        return self.with_map(statistics)
-
-    def frozen(self) -> SamplerValue:
-        assert self.map is not None
-        feature_map = self.unfitted._map_without_rows(self.map)
-        seed = Statistics(self.statistics.seed)  # statistics without rows
-        return replace(self, statistics=seed, map=feature_map, is_frozen=True)
-
-    @property
-    def owner(self) -> str:  # type: ignore[override]
-        return type(self.unfitted).__name__
+from ._value import SamplerBatch, SamplerValue, fitted, unfitted_copy
+from ._warnings import (
+    warn_of_changed_map,
+    warn_of_error,
+    warn_of_infinite_kernel,
+    warn_of_phases,
+    warn_of_range,
+)
 
 
 class BaseFeatureSampler(
@@ -296,59 +212,54 @@ class BaseFeatureSampler(
         """
         before = getattr(self, "map_", None)
         self._extend_value(X, y, X_key, sample_weight)
-        if self._differs_from_used(before):
-            name = type(self).__name__
-            warn(
-                f"partial_fit changed the map of this {name} after transform had been "
-                "used, so the features returned before belong to another map. Call "
-                "partial_fit on all batches (or fit on a sample of rows) first, then "
-                "freeze(), then transform; or learn through "
-                f"NadarayaWatsonClassifier({name}(...)).partial_fit, which takes care "
-                "of this.",
-                UserWarning,
-            )
+        warn_of_changed_map(self, before)
         return self
 
-    def _differs_from_used(self, before: FeatureMap | None) -> bool:
-        """Return whether an earlier map was used and gave different features."""
-        if before is None or "was_used" not in vars(before):
-            return False
-        probe = np.ones((1, self.n_features_in_), self._value.dtype)
-        with np.errstate(all="ignore"):
-            old, new = (transform(m, probe)[0] for m in (before, self.map_))
-        return not np.array_equal(old, new, equal_nan=True)
+    def with_sigma(self, sigma: Sigma) -> Self:
+        """Return a fitted copy with another sigma, without reading the rows again.
 
-    def _fit(self, X: Any, X_key: Any, sample_weight: Any) -> None:
-        """Fit a part of a composed map, without warnings about the part's own error."""
-        batch = self._read(X, None, X_key, sample_weight, first=True, final=True)
-        self._value = self._empty_value(batch).plus(batch)
+        Parameters
+        ----------
+        sigma : float, {"scale", "median"} or array-like of shape (n_features,)
+            The new value. ``"median"`` is allowed only if the sampler was fitted with
+            ``sigma="median"``.
+
+        Returns
+        -------
+        sampler : sampler
+            A fitted copy, which equals a sampler fitted with ``sigma`` on the same
+            rows. It has the same frequencies, unless their distribution depends on the
+            data.
+
+        Raises
+        ------
+        ValueError
+            If sigma is out of range, if it is ``"median"`` and the sampler has no
+            sample of the rows, or if the sampler is frozen.
+        """
+        value = self._value
+        value.check_can_grow("with_sigma")
+        other = with_value(self, value.with_sigma(sigma))
+        other.sigma = sigma
+        return other
 
     def _read(  # type: ignore[override]
-        self,
-        X: Any,
-        y: Any,
-        X_key: Any,
-        sample_weight: Any,
-        *,
-        first: bool,
-        final: bool,
+        self, X: Any, y: Any, X_key: Any, weights: Any, *, first: bool, final: bool
     ) -> SamplerBatch:
         """Return validated queries and keys, and the weights of the queries."""
-        self._note_namespace(X, None, X_key, sample_weight, first=first)
-        X = self._validate(X, reset=first)
-        if sample_weight is not None:
-            sample_weight = read_weights(X, sample_weight)
+        self._note_namespace(X, None, X_key, weights, first=first)
+        X = validate_rows(self, X, reset=first)
+        if weights is not None:
+            weights = read_weights(X, weights)
         if X_key is not None:
-            X_key = self._validate(to_namespace_of(X_key, X), reset=False)
-        return SamplerBatch(X, X_key, sample_weight)
+            X_key = validate_rows(self, to_namespace_of(X_key, X), reset=False)
+        return SamplerBatch(X, X_key, weights)
 
     def _batch_of_rows(self, X: Any, y: Any, weights: Any) -> SamplerBatch:
         return SamplerBatch(X, None, weights)
 
     def _empty_value(self, batch: Any) -> SamplerValue:
-        seed = check_random_state(self.random_state).randint(2**31 - 1, size=4)
-        statistics = Statistics(tuple(seed.tolist()))
-        return SamplerValue(_unfitted_copy(self), statistics)
+        return SamplerValue(unfitted_copy(self), Statistics.seeded(self.random_state))
 
     def _note_params(self) -> None:
         """Do nothing, because the fitted value already contains the parameters."""
@@ -357,50 +268,14 @@ class BaseFeatureSampler(
     def _fit_params(self) -> dict[str, Any]:
         return self._value.unfitted.get_params()
 
-    def _check_same_model(self, other: Any) -> None:
-        pair = self._value.unfitted, other._value.unfitted
-        check_same_params(*(unfitted.get_params() for unfitted in pair))
-
-    def _warn_after_fit(self, batch: Any) -> None:
-        """Warn if the predicted error exceeds the kernel value for half the pairs."""
-        n = self.n_components
-        sides = batch.X, batch.X if batch.X_key is None else batch.X_key
-        sizes = [side.shape[0] for side in sides]
-        if n >= self._doubtful_below or min(sizes) < 2 * _ERROR_ROWS:
-            return
-        steps = (np.arange(_ERROR_ROWS) + offset for offset in (0.25, 0.75))
-        rows = [
-            to_host(taken(side, (step * size / _ERROR_ROWS).astype(int)))
-            for side, size, step in zip(sides, sizes, steps, strict=True)
-        ]
-        for side in rows:
-            self.map_.frame.check(side)
-        ratio = relative_error(self.map_, *self.map_.frame.pair(*rows))
-        if not 1 < ratio < np.inf:
-            return
-        enough, sines = 4 * ratio**2 * n, type(self).__name__ == "TrigRBFSampler"
-        advice = "A smaller sigma" + ("" if sines else " or TrigRBFSampler")
-        advice += " needs fewer columns."
-        if enough < 1e5:
-            half = f"About n_components={enough:.0f} would bring it to half the kernel;"
-            advice = f"{half} a{advice[1:]}"
-        warn(
-            f"{type(self).__name__}(n_components={n}): on a sample of rows the stated "
-            f"error of the kernel is {ratio:.2g} times the kernel itself or more for "
-            f"half of the pairs, so zero would be a better estimate. {advice} "
-            "sklearn_crt.compare_samplers measures the error of samplers on your rows.",
-            ApproximationWarning,
-        )
-
-    def _validate(self, X: Any, reset: bool) -> Any:
-        return validate_rows(self, X, reset=reset)
+    _warn_after_fit = warn_of_error
 
     def _rows(self, X: Any, feature_map: FeatureMap) -> Any:
         """Return validated rows, after checking that their squared norms are finite."""
         if self._needs_no_checks(X, feature_map):
             return X  # for a single row, validate_data would take most of the time
         refuse_lazy(self, "sklearn_crt.dask.map_rows(sampler.transform, X)", X)
-        X = self._validate(X, reset=False)
+        X = validate_rows(self, X, reset=False)
         feature_map.frame.check(X)
         return X
 
@@ -457,40 +332,12 @@ class BaseFeatureSampler(
         check_fit_namespace(self, X, "transform_key" if key else "transform")
         rows = self._rows(X, feature_map)
         vars(feature_map)["was_used"] = True  # needed for the warning of partial_fit
-        self._warn_of_phases(rows, feature_map)
-        features, n_zero, overflows = transform(
-            feature_map, rows, key=key, n_jobs=self.n_jobs
-        )
-        name = type(self).__name__
-        if n_zero:
-            warn(
-                f"All features of {n_zero} rows are too small for {features.dtype} and "
-                f"became 0. Use a smaller sigma, float64, or NadarayaWatsonClassifier("
-                f"{name}(...)), which works with the logarithms of the features.",
-                ApproximationWarning,
-            )
-        if overflows:
-            warn(
-                f"Features of {name} are too large for {features.dtype} and became "
-                "infinite. Use a smaller sigma or float64.",
-                ApproximationWarning,
-            )
+        warn_of_phases(self, rows, feature_map)
+        options = {"key": key, "n_jobs": self.n_jobs}
+        features, n_zero, overflows = transform(feature_map, rows, **options)
+        if n_zero or overflows:
+            warn_of_range(self, features.dtype, n_zero, overflows)
         return to_namespace_of(features, X)
-
-    def _warn_of_phases(self, rows: Any, feature_map: FeatureMap) -> None:
-        """Warn about phases that are too large for the precision of their dtype."""
-        rate = feature_map.phase_rate
-        if rate == 0:
-            return
-        n_rows, most = feature_map.frame.count_unresolved(rows, rate)
-        if n_rows:
-            warn(
-                f"For {n_rows} rows {type(self).__name__} takes sines and cosines of "
-                f"phases beyond {most:.2g}, which {rows.dtype} does not resolve, so "
-                "these features are noise. Use a smaller sigma or float64, or scale "
-                "the columns, for instance with StandardScaler.",
-                ApproximationWarning,
-            )
 
     # ------------------------------------------------------------------ kernels
     def exact_kernel(self, X: TableLike, Y: TableLike | None = None) -> np.ndarray:
@@ -512,14 +359,7 @@ class BaseFeatureSampler(
         with np.errstate(over="ignore"):  # the warning below replaces NumPy's
             kernel = feature_map.kernel(*feature_map.frame.pair(queries, keys))
             kernel = kernel.astype(queries.dtype, copy=False)
-        n_pairs = int(np.count_nonzero(np.isinf(kernel)))
-        if n_pairs:
-            warn(
-                f"Kernel values of {type(self).__name__} for {n_pairs} pairs of rows "
-                f"are too large for {kernel.dtype} and became infinite. Use a "
-                "smaller sigma or float64.",
-                ApproximationWarning,
-            )
+        warn_of_infinite_kernel(self, kernel)
         return to_namespace_of(kernel, X)
 
     def approximate_kernel(
@@ -576,50 +416,16 @@ class BaseFeatureSampler(
             are unbiased. Values that are too large for float64 are infinite.
         """
         feature_map, *rows = self._map_and_rows(X, Y)
-        pair = feature_map.frame.pair(*rows)
         with np.errstate(over="ignore"):
-            variance = variance_in_blocks(feature_map, *pair)
+            variance = variance_in_blocks(feature_map, *feature_map.frame.pair(*rows))
         return to_namespace_of(variance, X)
 
-    def _map_and_rows(
-        self, X: TableLike, Y: TableLike | None
-    ) -> tuple[Any, Rows, Rows | None]:
+    def _map_and_rows(self, X: Any, Y: Any) -> tuple[Any, Rows, Rows | None]:
         """Return the map and the validated rows, in main memory as SciPy requires."""
         feature_map = self.map_
         queries = to_host(self._rows(X, feature_map))
         keys = None if Y is None else to_host(self._rows(Y, feature_map))
         return feature_map, queries, keys
-
-    # ------------------------------------------------------------ other sigmas
-    def with_sigma(self, sigma: Sigma) -> Self:
-        """Return a fitted copy with another sigma, without reading the rows again.
-
-        Parameters
-        ----------
-        sigma : float, {"scale", "median"} or array-like of shape (n_features,)
-            The new value. ``"median"`` is allowed only if the sampler was fitted with
-            ``sigma="median"``.
-
-        Returns
-        -------
-        sampler : sampler
-            A fitted copy, which equals a sampler fitted with ``sigma`` on the same
-            rows. It has the same frequencies, unless their distribution depends on the
-            data.
-
-        Raises
-        ------
-        ValueError
-            If sigma is out of range, if it is ``"median"`` and the sampler has no
-            sample of the rows, or if the sampler is frozen.
-        """
-        value = self._value
-        value.check_can_grow("with_sigma")
-        unfitted = _unfitted_copy(value.unfitted)
-        unfitted.sigma = sigma
-        other = with_value(self, replace(value, unfitted=unfitted).with_map())
-        other.sigma = sigma
-        return other
 
     # --------------------------------------------------------------- attributes
     map_: FeatureMap = fitted(
@@ -642,23 +448,3 @@ class BaseFeatureSampler(
         """Frequencies, one per column, for rows that are multiplied by ``sigma_``."""
         feature_map: Any = self.map_
         return feature_map.frequencies.to_dense()
-
-
-def _center_of(sampler):
-    center = sampler.map_.frame.center
-    return np.zeros(sampler.n_features_in_) if center is None else center
-
-
-# the attribute ``center_`` of samplers that centre the rows
-centered: Any = property(
-    _center_of, doc="Vector that is subtracted from the rows; zero without centring."
-)
-
-
-def _unfitted_copy(sampler):
-    """Return an unfitted copy; for plain parameters, ``clone`` takes twice as long."""
-    params = sampler.get_params(deep=False)
-    for name, value in params.items():
-        if isinstance(value, Sized) or hasattr(value, "get_params"):
-            params[name] = clone(value, safe=False)
-    return type(sampler)(**params)

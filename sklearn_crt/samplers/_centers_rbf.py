@@ -8,9 +8,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import linalg, sparse
-from sklearn import config_context
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
-from sklearn.utils import check_array, check_random_state
 
 from .._array import (
     Array,
@@ -34,7 +32,9 @@ from ..rows import (
     check_sigma,
     resolve_sigma,
 )
+from ..rows.centers import validated_centers
 from ._base import BaseFeatureSampler
+from ._value import fitted
 
 # number of sampled rows per centre
 _N_ROWS = {"kmeans": 20, "rpcholesky": 10, "random": 1, "array": 0}
@@ -92,8 +92,7 @@ class CentersValue(SampleValue):
             sample = self.sample.query_sample
             rows, n_seen = sample.rows, sample.n_seen
         points = Centers(rows, np.full(rows.shape[0], n_seen / rows.shape[0]))
-        dense = not sparse.issparse(points.points)
-        frame = Frame(sigma, self.origin if dense else None)
+        frame = Frame(sigma, None if sparse.issparse(rows) else self.origin)
         if method == "kmeans":
             points, _ = points.reduced(n_points, frame, seed=seed, n_steps=2)
         elif method == "rpcholesky":
@@ -103,7 +102,7 @@ class CentersValue(SampleValue):
         root = None
         if whiten:
             wide = points.points.astype(np.float64)
-            kernel = _kernel_rows(wide, wide, sigma, self.origin)(slice(None))
+            kernel = _kernel_of_rows(wide, wide, sigma, self.origin)(wide)
             root = _inverse_root(kernel, points.points.dtype)
         return _ChosenCenters(points, sigma, root)
 
@@ -334,32 +333,14 @@ class CentersRBFSampler(
         return Batch(self._validate(X, reset=first), None, None)
 
     def _empty_value(self, batch: Any) -> CentersValue:
-        random_state = check_random_state(self.random_state)
-        seed = tuple(random_state.randint(2**31 - 1, size=4).tolist())
-        centers, given = self.centers, None
+        statistics = Statistics.seeded(self.random_state)
+        centers, size, given = self.centers, self.n_components, None
         if not isinstance(centers, str):
-            centers, given = "array", self._given(batch.X.shape[1])
-        size, whiten = self.n_components, self.whiten
-        choices = _CenterChoices(self.sigma, size, centers, whiten, seed[0], given)
-        return CentersValue(choices, Statistics(seed))
-
-    def _given(self, n_features):
-        """Validate and return the centres that the user gave."""
-        with config_context(array_api_dispatch=False):
-            points = check_array(
-                self.centers,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                copy=True,
-                input_name="centers",
-            )
-        if points.shape != (self.n_components, n_features):
-            raise ValueError(
-                f"centers has shape {points.shape}, but n_components="
-                f"{self.n_components} and X has {n_features} features: pass an array "
-                f"of shape ({self.n_components}, {n_features})."
-            )
-        return points
+            given = validated_centers(centers, size, batch.X.shape[1])
+            centers = "array"
+        whiten, seed = self.whiten, statistics.seed[0]
+        choices = _CenterChoices(self.sigma, size, centers, whiten, seed, given)
+        return CentersValue(choices, statistics)
 
     def _validate(self, X, *, reset):
         """Return validated rows as a NumPy array or a SciPy sparse matrix."""
@@ -368,15 +349,12 @@ class CentersRBFSampler(
         refuse_device(self, rows, instead)
         return rows
 
-    @property
-    def centers_(self) -> Rows:
-        """The centres, in the units of the columns of X."""
-        return self._value.solution.points.points
-
-    @property
-    def sigma_(self) -> float | np.ndarray:
-        """Inverse length scale by which the inputs are multiplied."""
-        return self._value.solution.sigma
+    centers_: Rows = fitted(
+        "_value.solution.points.points", "The centres, in the units of the columns."
+    )
+    sigma_: float | np.ndarray = fitted(
+        "_value.solution.sigma", "Inverse length scale by which inputs are multiplied."
+    )
 
     @property
     def penalty_(self) -> np.ndarray:
@@ -386,7 +364,7 @@ class CentersRBFSampler(
         points = centers.points
         if root is not None:
             return np.eye(points.shape[0], dtype=points.dtype)
-        return _kernel_rows(points, points, sigma, value.origin)(slice(None))
+        return _kernel_of_rows(points, points, sigma, value.origin)(points)
 
     @property
     def _n_features_out(self) -> int:
@@ -419,30 +397,26 @@ class CentersRBFSampler(
         centers, sigma, root = value.solution
         n_rows, width = X.shape[0], centers.shape[0]
         out = np.empty((n_rows, width), dtype=X.dtype)
-        kernel = _kernel_rows(X, centers.points, sigma, value.origin)
+        kernel = _kernel_of_rows(X, centers.points, sigma, value.origin)
         if root is not None:
             root = root.astype(X.dtype, order="F", copy=False)
-            (times_triangle,) = linalg.get_blas_funcs(("trmm",), (root,))
+            (trmm,) = linalg.get_blas_funcs(("trmm",), (root,))
 
         def write(part):
-            start = part.indices(n_rows)[0]
-            for chunk in row_chunks(X[part], width):
-                rows = slice(start + chunk.start, start + chunk.stop)
-                values = kernel(rows)
+            rows, features = X[part], out[part]
+            for chunk in row_chunks(rows, width):
+                values = kernel(rows[chunk])
                 if root is not None:  # transposed, so that BLAS can work in place
-                    values = times_triangle(
-                        1.0, root, values.T, trans_a=1, overwrite_b=1
-                    ).T
-                out[rows] = values
+                    values = trmm(1.0, root, values.T, trans_a=1, overwrite_b=1).T
+                features[chunk] = values
 
         in_threads(write, n_rows, effective_n_threads(self.n_jobs, n_rows, width))
         return to_namespace_of(out, given)
 
 
-def _kernel_rows(X, centers, sigma, origin):
-    """Return a function that computes the kernel values for a slice of the rows."""
-    tables = X, centers
-    kind = next((type(rows) for rows in tables if sparse.issparse(rows)), None)
+def _kernel_of_rows(X, centers, sigma, origin):
+    """Return a function that computes the kernel values of some rows of X."""
+    kind = next((type(Z) for Z in (X, centers) if sparse.issparse(Z)), None)
 
     def as_kind(rows):
         return rows if kind is None or sparse.issparse(rows) else kind(rows)
@@ -451,7 +425,7 @@ def _kernel_rows(X, centers, sigma, origin):
     keys = frame.rows(as_kind(centers.astype(X.dtype, copy=False)))
 
     def values(rows):
-        squares = frame.rows(as_kind(X[rows])).sq_distances(keys)
+        squares = frame.rows(as_kind(rows)).sq_distances(keys)
         squares *= -0.5
         return np.exp(squares, out=squares)
 

@@ -20,7 +20,8 @@ from ..maps import (
     Quadratic,
 )
 from ..rows import Frame, Sigma, Statistics
-from ._base import BaseFeatureSampler, centered
+from ._base import BaseFeatureSampler
+from ._value import centered
 
 
 def optimal_A(q: Any, n_features: int) -> Any:

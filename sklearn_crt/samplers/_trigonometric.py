@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._compat import RandomState, StrOptions, warn
-from ..exceptions import ApproximationWarning
+from .._compat import RandomState, StrOptions
 from ..frequencies import Coupling, Frequencies, chi_law, get_coupling
 from ..maps import (
     Gaussian,
@@ -21,7 +20,9 @@ from ..maps import (
     TrigonometricMap,
 )
 from ..rows import Sigma, Statistics, shape_factor
-from ._base import BaseFeatureSampler, fitted
+from ._base import BaseFeatureSampler
+from ._value import fitted
+from ._warnings import warn_of_tail
 
 
 def make_trigonometric_map(
@@ -68,7 +69,6 @@ def has_uniform_directions(coupling: Any) -> bool:
     return coupling.exact and not coupling.opposite
 
 
-_LIGHT_TAIL = 0.3  # smallest tail index for which fit does not warn
 # with this few columns, structured frequencies are too often orthogonal to rows
 _FEW_FEATURES = 32
 
@@ -155,15 +155,7 @@ class HeavyTailedSampler(BaseFeatureSampler):
 
     def _check_tail(self, coupling, n_features):
         index = self._tail_index()
-        if index < _LIGHT_TAIL:
-            warn(
-                f"A norm |w| of {type(self).__name__} exceeds R with a chance of about "
-                f"R^-{index:.2g}, so many phases w.x are beyond what a float resolves "
-                "(2^24 in float32, 2^53 in float64), and their sines are noise; norms "
-                f"are cut at 1e15. Use float64, {self._tail_advice}, or the exact "
-                "kernel of sklearn_crt.kernels.",
-                ApproximationWarning,
-            )
+        warn_of_tail(self, index, self._tail_advice)
         if index < 2 and not coupling.exact and n_features <= _FEW_FEATURES:
             reason = (
                 f" with up to {_FEW_FEATURES} columns (X has {n_features}), because "

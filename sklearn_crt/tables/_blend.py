@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -21,7 +23,7 @@ from ..averages import (
 from ..metric import LearnedMetric
 from ..ridge import RandomFeatureRidge, RandomFeatureRidgeClassifier
 from ..rows.raw_table import CATEGORY
-from ._columns import AdditiveModel, Encoding
+from ._columns import Encoding
 from ._sampler import AnovaSampler
 
 FLOOR = 0.002  # approximate lower limit of the class probabilities of each model
@@ -29,16 +31,17 @@ FLOOR = 0.002  # approximate lower limit of the class probabilities of each mode
 _BEYOND = 0.2
 _MOST_AXES = 20  # limit on the number of columns in the learned metric
 # With more than _MANY rows, features of the ANOVA kernel are not stored. Weights are
-# computed from cross-validated predictions for at most _MOST_TESTED rows.
-_MANY, _MOST_TESTED = 10_000, 4_000
+# computed from cross-validated predictions for at most _MOST_TESTED rows, and logistic
+# regression is fitted to at most _MOST_LOGISTIC rows.
+_MANY, _MOST_TESTED, _MOST_LOGISTIC = 10_000, 4_000, 20_000
 _FEW = 600  # with fewer rows, each fold learns its own kernel and metric
 _LEAST_ROWS = 40  # with fewer rows, only the ANOVA part is used
 _LEAST_SHARE = 0.05  # minimum importance in similarities, relative to the mean
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
-# minimum weight on the first fold for which the slow local linear part is kept
-_LEAST_AT_FIRST = 0.1
-# candidates for the power to which blended probabilities are raised
-_POWERS = 0.8, 0.9, 1.0, 1.1, 1.2, 1.35
+# Minimum weight on the first fold for which the slow local linear part is kept. It
+# rarely improves class probabilities.
+_LEAST_AT_FIRST, _LEAST_OF_CLASSES_AT_FIRST = 0.1, 0.25
+_PENALTY = 0.3  # parameter C of logistic regression
 _RIDGE = RandomFeatureRidge, RandomFeatureRidgeClassifier
 _LOCAL = LocalLinearRegressor, LocalLinearClassifier
 
@@ -63,44 +66,55 @@ class TargetRange(NamedTuple):
             return (found[:, 0] - y) ** 2
         return -np.log(found[np.arange(len(y)), y])
 
-    def with_additive(self, Z: np.ndarray, found: np.ndarray) -> np.ndarray:
-        """Append additive predictions to rows: numbers or centred log-probabilities."""
-        if self.n_classes is not None:
-            found = np.log(found) - np.log(found).mean(axis=1, keepdims=True)
-            found = found[:, 1:] if self.n_classes == 2 else found
-        return np.column_stack([Z, found])
-
 
 class TableRows(NamedTuple):
     """Rows in an order that depends only on their content."""
 
     V: np.ndarray  # (n, d), as the reader returns them
     y: np.ndarray  # (n,), numbers or codes of classes
-    weights: np.ndarray  # (n,)
+    weights: np.ndarray  # (n,), numbers of rows
 
-    def some(self, chosen: np.ndarray) -> TableRows:
+    def with_copies(self, n_most: int) -> TableRows:
+        """Return rows in which one of weight w occurs w times, up to ``n_most`` times.
+
+        Equal rows are merged, but cross-validation has to train on some of them and to
+        test on others. Otherwise the folds of a table with few distinct rows differ
+        systematically in the targets of these rows.
+        """
+        counts = np.clip(self.weights * (1 + 1e-9), 1, n_most).astype(np.intp)
+        places = np.repeat(np.arange(len(counts)), counts)
+        rows = self.some(places)
+        return rows._replace(weights=rows.weights / counts[places])
+
+    def some(self, chosen: Any) -> TableRows:
         """Return the chosen rows."""
         return TableRows(self.V[chosen], self.y[chosen], self.weights[chosen])
 
 
 class Part(NamedTuple):
-    """One of the blended models, with bounded predictions; possibly after a metric."""
+    """One of the blended models, with bounded predictions; possibly after a map."""
 
     targets: TargetRange
     model: Any
-    metric: Any = None
+    map: Any = None  # a transformer that is fitted to the rows and the targets
+    most_rows: int | None = None
 
     def fitted(self, rows: TableRows) -> Part:
-        """Return a copy whose models are fitted to the rows."""
+        """Return a copy whose models are fitted to the first ``most_rows`` rows."""
+        rows = rows.some(slice(self.most_rows))
         V, given = rows.V, (rows.y, rows.weights)
-        metric = None if self.metric is None else clone(self.metric).fit(V, *given)
-        V = V if metric is None else metric.transform(V)
-        return Part(self.targets, clone(self.model).fit(V, *given), metric)
+        own = None if self.map is None else clone(self.map).fit(V, *given)
+        V = V if own is None else own.transform(V)
+        with warnings.catch_warnings():
+            # weights may be large because equal rows are merged
+            warnings.filterwarnings("ignore", "The mean of the sample weights")
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return self._replace(model=clone(self.model).fit(V, *given), map=own)
 
     def predict(self, V: np.ndarray) -> np.ndarray:
         """Return bounded predictions, (n, k)."""
         targets = self.targets
-        V = V if self.metric is None else self.metric.transform(V)
+        V = V if self.map is None else self.map.transform(V)
         if targets.n_classes is None:
             return targets.bounded(self.model.predict(V).astype(np.float64))
         found = np.zeros((len(V), targets.n_classes))
@@ -113,6 +127,37 @@ def part_of(targets: TargetRange, kinds: Any, *args: Any, **options: Any) -> Par
     regressor, classifier = kinds
     kind = regressor if targets.n_classes is None else classifier
     return Part(targets, kind(*args, **options))
+
+
+class FeaturesAndColumns(BaseEstimator):
+    """The features of a fitted sampler, followed by scores and indicators."""
+
+    def __init__(self, sampler: FrozenEstimator, encoding: Encoding):
+        self.sampler = sampler
+        self.encoding = encoding
+
+    def fit(self, *given: np.ndarray) -> Self:
+        """Do nothing, as the columns do not depend on the rows of a fold."""
+        return self
+
+    def transform(self, V: np.ndarray) -> np.ndarray:
+        """Return the columns, (n, m + n_columns)."""
+        return np.hstack([self.sampler.transform(V), self.encoding.one_hot(V)])
+
+
+def anova_parts(
+    targets: TargetRange, encoding: Encoding, sampler: FrozenEstimator
+) -> dict[str, Part]:
+    """Return ridge regression or classification, and logistic regression for labels."""
+    parts = {"ANOVA": part_of(targets, _RIDGE, sampler)}
+    if targets.n_classes is not None:
+        # imported here, because it is rarely needed
+        from sklearn.linear_model import LogisticRegression
+
+        model = LogisticRegression(C=_PENALTY, max_iter=200)
+        both = FeaturesAndColumns(sampler, encoding)
+        parts["logistic"] = Part(targets, model, both, _MOST_LOGISTIC)
+    return parts
 
 
 def blend_weights(
@@ -159,36 +204,25 @@ class Blend(NamedTuple):
 
     targets: TargetRange
     encoding: Encoding
-    anova: Part
-    additives: Sequence[Part] = ()  # one per fold
-    local: Part | None = None
+    parts: dict[str, Part]  # "ANOVA", and others with positive weights
     weights: dict[str, float] = {"ANOVA": 1.0}
     losses: dict[str, float] = {}
-    power: float = 1.0
     errors: Errors | None = None  # of cross-validated predictions; None for labels
     similar: NadarayaWatsonRegressor | None = None
+
+    @property
+    def anova(self) -> Any:
+        """The ridge model with the ANOVA kernel."""
+        return self.parts["ANOVA"].model
 
     def predict(self, V: np.ndarray) -> np.ndarray:
         """Return predictions, (n, k)."""
         total = np.zeros(1)
-        if self.additives:
-            Z = self.encoding.one_hot(V)
-            additive = np.mean([each.predict(Z) for each in self.additives], axis=0)
-            total = self.weights["additive"] * additive
-            if self.local is not None:
-                Z = self.targets.with_additive(Z, additive)
-                total = total + self.weights["local linear"] * self.local.predict(Z)
-        if self.weights["ANOVA"]:
-            total = total + self.weights["ANOVA"] * self.anova.predict(V)
-        return calibrated(total, self.power, self.targets)
-
-
-def calibrated(found: np.ndarray, power: float, targets: TargetRange) -> np.ndarray:
-    """Return numbers unchanged; raise probabilities to a power and normalise them."""
-    if targets.n_classes is None:
-        return found
-    found = found**power
-    return found / found.sum(axis=1, keepdims=True)
+        for name, part in self.parts.items():
+            if self.weights[name]:
+                rows = self.encoding.one_hot(V) if name == "local linear" else V
+                total = total + self.weights[name] * part.predict(rows)
+        return total
 
 
 class BlendChoices(NamedTuple):
@@ -209,7 +243,9 @@ class BlendValue(SampleValue):
     def _learn(self, step: Step = no_step) -> Blend:
         sample, choices = self.sample, self.choices
         assert sample is not None  # only called once there are rows
-        rows = TableRows(sample.X, sample.y, sample.weights)
+        unit = min(1.0, float(sample.weights.mean()))
+        rows = TableRows(sample.X, sample.y, sample.weights / unit)
+        rows = rows.with_copies(choices.n_folds)
         targets = TargetRange(choices.n_classes)
         if targets.n_classes is None:
             beyond = _BEYOND * float(np.ptp(rows.y))
@@ -219,13 +255,13 @@ class BlendValue(SampleValue):
         sampler = AnovaSampler(categories=categories, random_state=choices.seed)
         anova = part_of(targets, _RIDGE, sampler).fitted(rows)
         step()
-        unit = min(1.0, float(rows.weights.mean()))
-        encoding = Encoding.of(rows.V, rows.weights / unit, choices.kinds, ())
-        blend, folds = Blend(targets, encoding, anova), Folds.of(rows, targets, choices)
+        encoding = Encoding.of(rows.V, rows.weights, choices.kinds, ())
+        blend = Blend(targets, encoding, {"ANOVA": anova})
+        folds = Folds.of(rows, targets, choices)
         enough = len(rows.y) >= _LEAST_ROWS
         if enough and all(np.ptp(rows.y[train]) > 0 for train, _ in folds.pairs):
             blend = _with_all_parts(blend, rows, folds, step)
-        shares = anova.model.kernel_.feature_importances_
+        shares = blend.anova.kernel_.feature_importances_
         plain = rows._replace(V=encoding.one_hot(rows.V))
         similar = similar_rows(plain, encoding.one_hot_sources, shares)
         return blend._replace(similar=similar)
@@ -240,86 +276,94 @@ class Folds(NamedTuple):
 
     @classmethod
     def of(cls, rows: TableRows, targets: TargetRange, choices: BlendChoices) -> Folds:
-        """Return folds (stratified for labels); the rows must be in random order."""
+        """Return folds (stratified for labels); the rows must be in random order.
+
+        The number of test rows is limited.
+        """
         n_rows, n_folds = len(rows.y), choices.n_folds
         order = np.arange(n_rows)
         if targets.n_classes is not None:
             order = np.argsort(rows.y, kind="stable")
         of_fold = np.empty(n_rows, np.intp)
         of_fold[order] = np.arange(n_rows) % n_folds
+        n_pairs = min(n_folds, n_rows)
+        most = max(1, _MOST_TESTED // n_pairs)
         pairs = [
-            (np.flatnonzero(of_fold != fold), np.flatnonzero(of_fold == fold))
-            for fold in range(min(n_folds, n_rows))
+            (np.flatnonzero(of_fold != fold), np.flatnonzero(of_fold == fold)[:most])
+            for fold in range(n_pairs)
         ]
         return cls(pairs, Parallel(n_jobs=choices.n_jobs), choices.seed)
-
-    def with_fewer_tests(self) -> Folds:
-        """Return folds with limited numbers of test rows."""
-        most = max(1, _MOST_TESTED // len(self.pairs))
-        return self._replace(pairs=[(train, test[:most]) for train, test in self.pairs])
 
     @property
     def tested(self) -> np.ndarray:
         """The test rows of all folds."""
         return np.concatenate([test for _, test in self.pairs])
 
-    def predictions(
-        self, part: Part, rows: TableRows, *, keep: bool = False
-    ) -> tuple[np.ndarray, list[Any]]:
-        """Return predictions for all test rows, and the fitted parts if requested."""
-        some = self.parallel(
-            delayed(_without_fold)(part, rows, *pair, keep) for pair in self.pairs
+    def predictions(self, parts: Sequence[Part], rows: TableRows) -> np.ndarray:
+        """Return predictions for all test rows, given one part per fold."""
+        found = self.parallel(
+            delayed(_without_fold)(part, rows, *pair)
+            for part, pair in zip(parts, self.pairs, strict=True)
         )
-        found, fitted = zip(*some, strict=True)
-        return np.concatenate(found), list(fitted)
+        return np.concatenate(found)
 
 
 def _without_fold(
-    part: Part, rows: TableRows, train: np.ndarray, test: np.ndarray, keep: bool
-) -> tuple[np.ndarray, Part | None]:
-    """Return predictions for test rows, and the fitted part if it is to be kept."""
-    fitted = part.fitted(rows.some(train))
-    return fitted.predict(rows.V[test]), fitted if keep else None
+    part: Part, rows: TableRows, train: np.ndarray, test: np.ndarray
+) -> np.ndarray:
+    """Return predictions for the test rows of a fold."""
+    return part.fitted(rows.some(train)).predict(rows.V[test])
+
+
+def _fitted_to(sampler: AnovaSampler, rows: TableRows) -> AnovaSampler:
+    """Return a sampler with the same parameters that is fitted to the rows."""
+    return clone(sampler).fit(rows.V, rows.y, sample_weight=rows.weights)
 
 
 def _with_all_parts(blend: Blend, rows: TableRows, folds: Folds, step: Step) -> Blend:
-    """Return the weighted average of three parts, given the fitted ANOVA part."""
+    """Return the weighted average of all parts, given the fitted ANOVA part."""
     targets, encoding = blend.targets, blend.encoding
     encoded = rows._replace(V=encoding.one_hot(rows.V))
-    n_scores = int(encoding.is_score.sum())
-    model = AdditiveModel(n_scores, labels=targets.n_classes is not None)
-    parts, additives = folds.predictions(Part(targets, model), encoded, keep=True)
-    additive = np.empty_like(parts)
-    additive[folds.tested] = parts
-    encoded = encoded._replace(V=targets.with_additive(encoded.V, additive))
-    folds = folds.with_fewer_tests()
-    found = {
-        "additive": additive[folds.tested],
-        "ANOVA": _anova_predictions(blend.anova, rows, folds),
-    }
+    found = _anova_predictions(blend, rows, encoded.V, folds)
     step()
     local = _local_part(found, encoded, folds, targets, step)
     step()
     blend = _with_weights(blend, found, rows.some(folds.tested))
+    parts = dict(blend.parts)
+    if blend.weights.get("logistic"):
+        frozen = FrozenEstimator(blend.anova.kernel_)
+        logistic = anova_parts(targets, encoding, frozen)["logistic"]
+        parts["logistic"] = logistic.fitted(rows)
     if local is not None and blend.weights["local linear"]:
-        blend = blend._replace(local=local.fitted(encoded))
-    if blend.local is not None or blend.weights["additive"]:
-        blend = blend._replace(additives=additives)
-    return blend
+        parts["local linear"] = local.fitted(encoded)
+    return blend._replace(parts=parts)
 
 
-def _anova_predictions(anova: Part, rows: TableRows, folds: Folds) -> np.ndarray:
-    """Return predictions for the test rows of each fold.
+def _anova_predictions(
+    blend: Blend, rows: TableRows, one_hot: np.ndarray, folds: Folds
+) -> dict[str, np.ndarray]:
+    """Return predictions for the test rows of each fold with the ANOVA kernel.
 
     Each fold learns its own kernel only if there are few rows.
     """
-    kernel = anova.model.kernel_
-    if len(rows.y) > _MANY:
-        anova = part_of(anova.targets, _RIDGE, FrozenEstimator(kernel))
-    elif len(rows.y) >= _FEW:
-        anova = part_of(anova.targets, _RIDGE, "linear")
-        rows = rows._replace(V=kernel.transform(rows.V))
-    return folds.predictions(anova, rows)[0]
+    targets, encoding, kernel = blend.targets, blend.encoding, blend.anova.kernel_
+    n_rows, kernels = len(rows.y), [kernel] * len(folds.pairs)
+    if n_rows < _FEW:
+        kernels = folds.parallel(
+            delayed(_fitted_to)(kernel, rows.some(train)) for train, _ in folds.pairs
+        )
+    of_folds = [anova_parts(targets, encoding, FrozenEstimator(k)) for k in kernels]
+    parts = {name: [each[name] for each in of_folds] for name in of_folds[0]}
+    inputs = dict.fromkeys(parts, rows.V)
+    if _FEW <= n_rows <= _MANY:  # store the features
+        P = kernel.transform(rows.V)
+        inputs = {"ANOVA": P, "logistic": np.hstack([P, one_hot])}
+        parts["ANOVA"] = [part_of(targets, _RIDGE, "linear")] * len(kernels)
+        parts = {k: [part._replace(map=None) for part in v] for k, v in parts.items()}
+    return {
+        name: folds.predictions(each, rows._replace(V=inputs[name]))
+        for name, each in parts.items()
+    }
 
 
 def _local_part(
@@ -331,8 +375,7 @@ def _local_part(
 ) -> Part | None:
     """Add predictions of the local linear part to ``found``, and return it unfitted.
 
-    Return None, and add nothing, if its weight on the first fold is below
-    ``_LEAST_AT_FIRST``.
+    Return None, and add nothing, if its weight on the first fold is small.
     """
     few, numbers = len(encoded.y) < _FEW, targets.n_classes is None
     metric = LearnedMetric(
@@ -341,26 +384,27 @@ def _local_part(
         columns="auto" if numbers else "linear",
         random_state=folds.seed,
     )
-    local = part_of(targets, _LOCAL)._replace(metric=metric)
-    first = folds._replace(pairs=folds.pairs[:1])
-    predictions, (fitted,) = first.predictions(local, encoded, keep=True)
-    tried = [each[: len(predictions)] for each in found.values()] + [predictions]
+    local = part_of(targets, _LOCAL)._replace(map=metric)
+    train, test = folds.pairs[0]
+    fitted = local.fitted(encoded.some(train))
+    first = fitted.predict(encoded.V[test])
     step()
-    weights = blend_weights(tried, encoded.some(first.tested), targets)
-    if weights[-1] < _LEAST_AT_FIRST:
+    tried = [each[: len(first)] for each in found.values()] + [first]
+    weights = blend_weights(tried, encoded.some(test), targets)
+    if weights[-1] < (_LEAST_AT_FIRST if numbers else _LEAST_OF_CLASSES_AT_FIRST):
         return None
     each = last = local
     if not few:
         # The other folds reuse sigma, alpha and the metric. The final fit reuses sigma,
         # alpha and the type of features, but learns the metric again from all rows.
-        learned, model = fitted.metric, fitted.model
+        learned, model = fitted.map, fitted.model
         last = part_of(targets, _LOCAL, sigma=model.sigma_, alpha=model.alpha_)
-        each = last._replace(metric=FrozenEstimator(learned))
+        each = last._replace(map=FrozenEstimator(learned))
         metric = clone(metric).set_params(columns=learned.columns_)
-        last = last._replace(metric=metric)
+        last = last._replace(map=metric)
     others = folds._replace(pairs=folds.pairs[1:])
-    rest, _ = others.predictions(each, encoded)
-    found["local linear"] = np.concatenate([predictions, rest])
+    rest = others.predictions([each] * len(others.pairs), encoded)
+    found["local linear"] = np.concatenate([first, rest])
     return last
 
 
@@ -377,10 +421,8 @@ def _with_weights(blend: Blend, found: dict[str, np.ndarray], rows: TableRows) -
     weights = {"local linear": 0.0} | dict(zip(found, values.tolist(), strict=True))
     blended = np.tensordot(values, np.stack([*found.values()]), 1)
     blend = blend._replace(weights=weights, losses=losses)
-    if targets.n_classes is None:
-        y, nothing = rows.y[:, None], np.zeros_like(blended)
-        errors = Errors.of(LeftOut(blended, y, nothing, rows.weights), None)
-        return blend._replace(errors=errors)
-    powers = [calibrated(blended, each, targets) for each in _POWERS]
-    by_power = [share @ targets.losses(each, rows.y) for each in powers]
-    return blend._replace(power=_POWERS[int(np.argmin(by_power))])
+    if targets.n_classes is not None:
+        return blend
+    y, nothing = rows.y[:, None], np.zeros_like(blended)
+    errors = Errors.of(LeftOut(blended, y, nothing, rows.weights), None)
+    return blend._replace(errors=errors)

@@ -1,16 +1,14 @@
-"""Scores of numbers and codes of categories, which kernels and splines use."""
+"""Scores of numbers and codes of categories, which kernels compare."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
-from scipy.interpolate import BSpline
-from scipy.special import softmax
-from sklearn.base import BaseEstimator
 
+from .._compat import cached_property
 from .._quantiles import weighted_quantiles
 from ..metric._columns import softly_clipped
 from ..rows.raw_table import CATEGORY
@@ -18,7 +16,6 @@ from ..rows.raw_table import CATEGORY
 _LEAST_COUNT = 10  # categories with fewer rows share one code
 # quantile levels: the outer two limit the values from which the scale is computed
 _LEVELS = np.array([0.01, 0.5, 0.99])
-_DEGREE = 3  # of splines
 _MISSING = np.inf  # code of missing categories, because X cannot be infinite
 
 
@@ -55,9 +52,9 @@ class Score(NamedTuple):
         return cls(source, median, mean * unit, 1.0 if constant else scale * unit)
 
     @staticmethod
-    def encode(scores: Sequence[Score], values: np.ndarray) -> np.ndarray:
+    def encode(scores: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return the scores of columns of numbers, (n, n_scores)."""
-        _, medians, means, scales = np.array(scores).reshape(-1, 4).T
+        _, medians, means, scales = scores.T
         values = np.where(np.isnan(values), medians, values)
         with np.errstate(over="ignore"):
             return softly_clipped(np.clip((values - means) / scales, -1e100, 1e100))
@@ -137,20 +134,27 @@ class Encoding:
     def transform(self, V: np.ndarray) -> np.ndarray:
         """Return scores and codes, (n, n_encoded), in float64."""
         V = V.astype(np.float64, copy=False)
-        encoded = np.empty((len(V), len(self.columns)))
-        for kind in (Score, Level):
-            places = [j for j, c in enumerate(self.columns) if isinstance(c, kind)]
-            columns: Any = [self.columns[j] for j in places]
-            values = V[:, [column.source for column in columns]]
-            encoded[:, places] = kind.encode(columns, values)
+        encoded, is_score = np.empty((len(V), len(self.columns))), self.is_score
+        scores, levels = self._scores_and_levels
+        values = V[:, scores[:, 0].astype(np.intp)]
+        encoded[:, is_score] = Score.encode(scores, values)
+        values = V[:, [level.source for level in levels]]
+        encoded[:, ~is_score] = Level.encode(levels, values)
         return encoded
 
-    @property
+    @cached_property
+    def _scores_and_levels(self) -> tuple[np.ndarray, list[Level]]:
+        """The parameters of scores, (n_scores, 4), and the columns with codes."""
+        scores = [column for column in self.columns if isinstance(column, Score)]
+        levels = [column for column in self.columns if isinstance(column, Level)]
+        return np.array(scores).reshape(-1, 4), levels
+
+    @cached_property
     def is_score(self) -> np.ndarray:
         """Whether each encoded column consists of scores, (n_encoded,)."""
         return np.array([isinstance(column, Score) for column in self.columns])
 
-    @property
+    @cached_property
     def _indicators(self) -> tuple[np.ndarray, np.ndarray]:
         """The encoded column and the code of each indicator, (n_indicators,)."""
         n_codes = [0 if isinstance(c, Score) else len(c.levels) for c in self.columns]
@@ -173,83 +177,3 @@ class Encoding:
         terms = tuple(self.terms[q] for q in chosen)
         owners = tuple(self.owners[q] for q in chosen)
         return Encoding(self.columns, terms, owners, self.groups)
-
-
-class AdditiveModel(BaseEstimator):
-    """Penalised additive model: a spline per score, and a coefficient per category.
-
-    The columns of its rows are those of ``Encoding.one_hot``. Outside the range of the
-    training rows, splines are extrapolated as by ``SplineTransformer`` with
-    ``extrapolation="linear"``, which may cause a jump at the limit.
-    """
-
-    def __init__(self, n_scores: int, labels: bool):
-        self.n_scores = n_scores
-        self.labels = labels
-
-    def fit(self, Z: np.ndarray, y: np.ndarray, sample_weight: np.ndarray) -> Self:
-        """Fit a linear model of B-spline bases, and merge the bases of each score."""
-        # imported here, because they are rarely needed
-        from sklearn.compose import make_column_transformer
-        from sklearn.linear_model import LogisticRegression, RidgeCV
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import SplineTransformer, StandardScaler
-
-        options: Any = {"knots": "quantile", "include_bias": False}
-        bases = SplineTransformer(8, degree=_DEGREE, extrapolation="linear", **options)
-        scaled = make_pipeline(bases, StandardScaler()), np.arange(self.n_scores)
-        columns = make_column_transformer(scaled, remainder="passthrough")
-        linear: Any = RidgeCV(np.logspace(-2, 4, 13))
-        if self.labels:
-            linear = LogisticRegression(C=0.1, max_iter=200)
-        linear.fit(columns.fit_transform(Z), y, sample_weight=sample_weight)
-        self.coef_ = np.atleast_2d(linear.coef_).T  # (n_indicators, k) after _combine
-        self.intercept_ = np.ravel(linear.intercept_)  # (k,)
-        self.classes_ = getattr(linear, "classes_", None)
-        self.splines_: list[BSpline] = []  # with k outputs
-        self.limits_ = np.empty((2, 0))  # (2, n_scores)
-        self.jumps_ = self.slopes_ = np.empty((2, 0, self.coef_.shape[1]))
-        if self.n_scores:
-            self._combine(*columns.named_transformers_["pipeline"])
-        return self
-
-    def _combine(self, bases: Any, scaler: Any) -> None:
-        """Include the scales and coefficients of the bases in one spline per score."""
-        own, self.coef_ = np.split(self.coef_, [len(scaler.scale_)])
-        own = own / scaler.scale_[:, None]
-        self.intercept_ = self.intercept_ - scaler.mean_ @ own
-        own = own.reshape(self.n_scores, -1, own.shape[1])
-        # the bases of a score sum to 1, so the last one has no coefficient
-        own = np.pad(own, [(0, 0), (0, 1), (0, 0)])
-        pairs = zip(bases.bsplines_, own, strict=True)
-        self.splines_ = [BSpline.construct_fast(b.t, w, b.k) for b, w in pairs]
-        limits = np.array([b.t[[_DEGREE, ~_DEGREE]] for b in bases.bsplines_])
-        ends = [*zip(bases.bsplines_, limits, strict=True)]
-        values, slopes = (np.array([b(x, nu) for b, x in ends]) for nu in (0, 1))
-        # Only the outermost bases are extrapolated. If many values are equal, other
-        # bases may differ from 0 at a limit.
-        outer = np.zeros((2, own.shape[1]))
-        outer[0, :_DEGREE] = outer[1, -_DEGREE:] = 1
-        self.limits_ = limits.T
-        self.jumps_ = np.einsum("jeb,jbk->ejk", values * (outer - 1), own)
-        self.slopes_ = np.einsum("jeb,jbk->ejk", slopes * outer, own)
-
-    def predict(self, Z: np.ndarray) -> np.ndarray:
-        """Return numbers or decision values, (n, k)."""
-        scores, indicators = np.split(Z, [self.n_scores], axis=1)
-        total = indicators @ self.coef_ + self.intercept_
-        inside = np.clip(scores, *self.limits_)
-        for spline, x in zip(self.splines_, inside.T, strict=True):
-            total += spline(x)
-        beyond = scores - inside
-        for side, outside in enumerate((beyond < 0, beyond > 0)):
-            total += outside @ self.jumps_[side]
-            total += np.where(outside, beyond, 0) @ self.slopes_[side]
-        return total
-
-    def predict_proba(self, Z: np.ndarray) -> np.ndarray:
-        """Return probabilities of the classes in the training rows."""
-        found = self.predict(Z)
-        if found.shape[1] == 1:
-            found = np.column_stack([np.zeros(len(found)), found])
-        return softmax(found, axis=1)

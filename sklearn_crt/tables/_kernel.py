@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from .._workers import Workspace
+from scipy import sparse
 
 _ALL: Any = slice(None)
-_BLOCK = 512  # number of rows for which kernel values are computed at a time
+_BLOCK = 1024  # number of rows for which kernel values are computed at a time
 Order = Any  # 1, 2 or "all"
 
 
@@ -58,8 +57,9 @@ class ColumnKernels:
             if 2 * len(distinct) <= len(Z):
                 values, places = distinct[:, None], place_of_row
         points = self.points[:, columns]
-        K = _raw(values.astype(dtype), points.astype(dtype), self.is_score[columns])
-        K -= self.means[q].astype(dtype)
+        values, points = (v.astype(dtype, copy=False) for v in (values, points))
+        K = _raw(values, points, self.is_score[columns])
+        K -= self.means[q].astype(dtype, copy=False)
         K -= K.mean(axis=1, keepdims=True)  # the mean of the means cancels
         K /= dtype(self.scales[q])
         return K, places
@@ -104,6 +104,8 @@ class TermSums:
 
     def __init__(self, order: Order, strength: float, first: np.ndarray, spare: Any):
         self.order, self.strength = order, first.dtype.type(strength)
+        self.tables: list[np.ndarray] = []  # kernels at distinct values, and for each
+        self.places: list[np.ndarray] = []  # the index of the value in each row
         self.total, self.squares = first, spare
         self.total[:] = 1 if order == "all" else 0
         if order == 2:
@@ -113,13 +115,27 @@ class TermSums:
         """Add a weighted term; ``places`` contains the index of each row's value."""
         if self.order == "all":
             self.total *= (1 + self.strength * term)[places]
-            return
-        self.total += term[places]
-        if self.order == 2:
-            self.squares += np.square(term)[places]
+        elif places is not _ALL:
+            self.tables.append(term)
+            self.places.append(places)
+        else:
+            self.total += term
+            if self.order == 2:
+                self.squares += np.square(term)
 
     def result(self) -> np.ndarray:
         """Return the kernel."""
+        if self.tables:  # a sparse matrix of indicators adds the rows of all tables
+            firsts = np.cumsum([0, *map(len, self.tables)])
+            columns = np.stack(self.places, axis=1) + firsts[:-1]
+            starts = np.arange(len(columns) + 1) * len(self.tables)
+            ones = np.ones(columns.size, self.total.dtype)
+            shape = len(columns), firsts[-1]
+            indicators = sparse.csr_array((ones, columns.ravel(), starts), shape=shape)
+            tables = np.vstack(self.tables)
+            self.total += indicators @ tables
+            if self.order == 2:
+                self.squares += indicators @ np.square(tables)
         if self.order == "all":
             self.total -= 1
             self.total /= self.strength
@@ -161,11 +177,9 @@ class AnovaKernel:
     def __call__(self, Z: np.ndarray) -> np.ndarray:
         """Return the kernel between encoded rows and the landmarks, block by block."""
         out = np.empty((len(Z), len(self.columns.points)))
-        workspace = Workspace()
         for rows in row_blocks(len(Z)):
             block = out[rows]
-            spare = workspace.buffer("squares", block.shape, block.dtype)
-            sums = TermSums(self.order, self.strength, block, spare)
+            sums = TermSums(self.order, self.strength, block, np.empty_like(block))
             for q, weight in enumerate(self.weights):
                 table, places = self.columns.tables(Z[rows], q, np.float64)
                 table *= weight

@@ -1,4 +1,4 @@
-"""Estimators for raw tables: blends of additive, ANOVA and local linear models."""
+"""Estimators for raw tables: weighted averages of several kernel models."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from ._blend import Blend, BlendChoices, BlendValue
 
 
 class BaseKernelModel(LifeCycle):
-    """A convex combination of an additive, an ANOVA and a local linear model.
+    """A weighted average of models with an ANOVA kernel and a local linear model.
 
     Parameters
     ----------
     n_folds : int, default=4
         Number of cross-validation folds; predictions for the held-out folds determine
-        the weights of the three models.
+        the weights of the models.
     n_jobs : int, default=None
         Number of processes that fit the folds in parallel; -1 uses all processors, None
         means one.
@@ -45,9 +45,9 @@ class BaseKernelModel(LifeCycle):
     Attributes
     ----------
     weights_ : dict of str and float
-        The weight of each model: ``"additive"``, ``"ANOVA"`` and ``"local linear"``. A
-        model with weight 0 is not used. With fewer than 40 rows, only ``"ANOVA"`` is
-        used.
+        The weight of each model: ``"ANOVA"``, ``"local linear"`` and, for classifiers,
+        ``"logistic"``. A model with weight 0 is not used. With fewer than 40 rows, only
+        ``"ANOVA"`` is used.
     losses_ : dict of str and float
         The mean loss of each model on rows to which it was not fitted: squared error
         for numbers, log loss for labels.
@@ -78,7 +78,7 @@ class BaseKernelModel(LifeCycle):
     def fit(
         self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Self:
-        """Fit the three models and determine their weights.
+        """Fit the models and determine their weights.
 
         Parameters
         ----------
@@ -168,7 +168,7 @@ class BaseKernelModel(LifeCycle):
     @property
     def feature_importances_(self) -> np.ndarray:
         """Importance of each column of X in the ANOVA model; the sum is 1."""
-        return self._value.solution.anova.model.kernel_.feature_importances_
+        return self._value.solution.anova.kernel_.feature_importances_
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags, which allow raw tables."""
@@ -180,18 +180,16 @@ class BaseKernelModel(LifeCycle):
 
 
 class KernelRegressor(RegressorMixin, BaseKernelModel):
-    """Regression on raw tables by a weighted average of three models.
+    """Regression on raw tables by a weighted average of two models.
 
     Numbers, categories, dates and missing values need no preprocessing. The prediction
-    is a weighted average of the predictions of an additive model (splines of each
-    numeric column), ridge regression with the ANOVA kernel of :class:`AnovaSampler`,
-    and local linear regression in a learned metric, which uses the additive predictions
-    as an additional column. The weights minimise the squared error of cross-validated
-    predictions (stacking [1]_).
+    is a weighted average of the predictions of ridge regression with the ANOVA kernel
+    of :class:`AnovaSampler` and of local linear regression in a learned metric. The
+    weights minimise the squared error of cross-validated predictions (stacking [1]_).
 
     See Also
     --------
-    RandomFeatureRidge : Faster; with ``AnovaSampler()``, one of the combined models.
+    RandomFeatureRidge : Faster; with ``AnovaSampler()``, one of the two models.
     KernelClassifier : The corresponding classifier.
 
     Notes
@@ -201,8 +199,8 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     fitted in each fold. With fewer rows, both the kernel and the metric are learned
     anew in each fold. The metric is a :class:`LearnedMetric` with
     ``method="evidence"``. The local linear model is left out if its weight on the first
-    fold is below 0.1. Predictions of each model may exceed the range of the targets by
-    at most a fifth of this range.
+    fold is below 0.1, or below 0.25 for class probabilities. Predictions of each model
+    may exceed the range of the targets by at most a fifth of this range.
 
     References
     ----------
@@ -294,7 +292,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         V, mean, blend = self._predictions(X)
         errors = blend.errors
         if errors is None:
-            return blend.anova.model.predict_quantiles(V, quantiles)
+            return blend.anova.predict_quantiles(V, quantiles)
         values = mean + errors.quantiles(np.ones_like(mean), levels)[:, 0]
         return values[:, 0] if np.ndim(quantiles) == 0 else values
 
@@ -311,10 +309,10 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         effects : Effects
             The effects of the ANOVA model multiplied by its weight, in the format of
             :meth:`RandomFeatureRidge.effects`. The last effect, ``"remainder"``, is the
-            contribution of the other two models.
+            contribution of the local linear model.
         """
         V, mean, blend = self._predictions(X)
-        weight, found = blend.weights["ANOVA"], blend.anova.model.effects(V)
+        weight, found = blend.weights["ANOVA"], blend.anova.effects(V)
         known = getattr(self, "feature_names_in_", None)
         labels = [f"x{j}" for j in range(V.shape[1])] if known is None else known
         keep = [e for e, columns in enumerate(found.columns) if columns]
@@ -330,7 +328,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     ) -> tuple[np.ndarray, None]:
         """Return an effect at given values of its columns, without a deviation."""
         blend = self._value.solution
-        mean, _ = blend.anova.model._effect_at(place, columns, grid, output)
+        mean, _ = blend.anova._effect_at(place, columns, grid, output)
         return blend.weights["ANOVA"] * mean, None
 
 
@@ -338,10 +336,10 @@ class KernelClassifier(ClassifierMixin, BaseKernelModel):
     """Classification on raw tables by a weighted average of three models.
 
     The class probabilities are weighted averages of the predictions of three models:
-    additive logistic regression, ridge classification with the ANOVA kernel of
-    :class:`AnovaSampler`, and local linear regression in a learned metric. The weights
-    minimise the log loss of cross-validated predictions. The averages are calibrated by
-    raising them to a power and normalising them.
+    ridge classification with the ANOVA kernel of :class:`AnovaSampler`, logistic
+    regression on the features of this kernel, the numbers and the categories, and local
+    linear regression in a learned metric. The weights minimise the log loss of
+    cross-validated predictions.
 
     Parameters
     ----------

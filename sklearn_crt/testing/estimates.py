@@ -61,15 +61,6 @@ def stated_bias(feature_map: FeatureMap | None) -> float:
     return max([own, *map(stated_bias, getattr(feature_map, "parts", ()))])
 
 
-def stated_variance(
-    fitted: Any, X: np.ndarray, Y: np.ndarray | None
-) -> tuple[np.ndarray, float | np.ndarray]:
-    """Return ``kernel_variance`` and its standard error, which is 0 if it is exact."""
-    if hasattr(fitted.map_, "variance_with_error"):
-        return fitted.kernel_variance(X, Y, return_error=True)
-    return fitted.kernel_variance(X, Y), 0.0
-
-
 def seed_estimates(
     sampler: BaseFeatureSampler,
     X: np.ndarray,
@@ -245,7 +236,7 @@ def composed_estimates(
 ) -> np.ndarray | None:
     """Return independent kernel estimates of a hybrid, from estimates of its parts."""
     # X, Y (n_X, n_features) -> (n_blocks, n_X, n_Y)
-    whole, parts = fitted.map_, _fitted_parts(fitted)
+    whole, parts = fitted.map_, value_of(fitted).parts()
     if not all(map(_is_simple, [*parts.bases, *parts.coefficients, *parts.spare])):
         return None
     sides = whole.frame.pair(X, Y)
@@ -267,18 +258,13 @@ def composed_estimates(
     return estimates * np.exp(whole.factor.log_pair_factor(*sides))
 
 
-def _fitted_parts(fitted: Any) -> Any:
-    """Return the fitted samplers that a composed sampler combines."""
-    return value_of(fitted).parts()
-
-
 def _is_simple(part: Any) -> bool:
     """Return whether ``_part_estimates`` can compute the estimates of a part.
 
     The frequencies of the part, or of all its own parts, must split into blocks.
     """
     if hasattr(part, "blocks_"):
-        return all(map(_is_simple, _fitted_parts(part).samplers))
+        return all(map(_is_simple, value_of(part).parts().samplers))
     cut = hasattr(part, "map_") and cuts_into_blocks(part)
     return cut and part.n_components % part.map_.columns_per_frequency == 0
 
@@ -297,7 +283,7 @@ def _part_estimates(
     samplers = {
         block.columns.start: sampler
         for block, sampler in zip(
-            part.blocks_, _fitted_parts(part).samplers, strict=True
+            part.blocks_, value_of(part).parts().samplers, strict=True
         )
     }
     estimates = np.empty((n_blocks, X.shape[0], Y.shape[0]))
@@ -350,14 +336,17 @@ class Draws:
 
     def judge_variance(self, n_blocks: int, block: int, n_draws: int) -> None:
         """Raise AssertionError if the variance differs from ``kernel_variance``."""
-        X, Y, narrow, estimates = self.X, self.Y, self.fitted, None
+        X, Y, narrow, estimates = self.X, self.Y, cast(Any, self.fitted), None
         if cuts_into_blocks(narrow):
             estimates, narrow = self.blocks(n_blocks, block)
         elif hasattr(narrow, "bases_"):
             estimates = composed_estimates(narrow, X, Y)
         if estimates is None:
             estimates = seed_estimates(self.sampler, X, Y, n_draws=n_draws)
-        expected, error = stated_variance(narrow, X, Y)
+        if hasattr(narrow.map_, "variance_with_error"):
+            expected, error = narrow.kernel_variance(X, Y, return_error=True)
+        else:
+            expected, error = narrow.kernel_variance(X, Y), 0.0
         squares = np.square(estimates - estimates.mean(axis=0))
         sample = np.mean(squares, axis=0)
         squared = np.var(squares, axis=0) / len(estimates)

@@ -6,15 +6,13 @@ internally. The parameter A < 0 is the fitted attribute ``A_`` of
 ``exp(-|x - y|^2 / 2)``; relative errors are the same for the softmax kernel.
 """
 
-from .bounds import (
+from .conformity import rf_conformity, rf_conformity_gap, rff_gap, sample_conformity
+from .hybrids import (
     hrf_max_relative_error,
     hrf_max_relative_error_bound,
     hrf_relative_error,
-    oprf_log_sup,
-    oprf_tail_bound,
-    oprf_uniform_n_frequencies,
 )
-from .conformity import rf_conformity, rf_conformity_gap, rff_gap, sample_conformity
+from .oprf import oprf_log_sup, oprf_tail_bound, oprf_uniform_n_frequencies
 
 __all__ = [
     "hrf_max_relative_error",
@@ -28,7 +26,4 @@ __all__ = [
     "rff_gap",
     "sample_conformity",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # so that dir() shows the public names alone

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_crt.averages._jackknife import normalised
+from sklearn_crt.averages._sums import normalised
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,11 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import StandardScaler
 
-from sklearn_crt import NadarayaWatsonClassifier, NadarayaWatsonRegressor
+from sklearn_crt import (
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
+)
 
 OCTAVES = 2.0 ** np.arange(-1, 6)  # of "scale", as the reference says
 QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)
@@ -89,6 +93,21 @@ def test_repeated_rows_are_not_learned_by_heart(rng):
     once = NadarayaWatsonRegressor().fit(X, y)
     twice = NadarayaWatsonRegressor().fit(np.tile(X, (2, 1)), np.tile(y, 2))
     assert once.sigma_ == twice.sigma_
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("cls", [NadarayaWatsonRegressor, LocalLinearRegressor])
+def test_copies_with_rounding_errors_are_copies(cls, dtype, rng):
+    """A matrix product in front of the model may round equal rows differently."""
+    X = rng.integers(6, size=(900, 2)) + 0.1 * np.pi
+    y = np.sin(X[:, 0]) * X[:, 1] + rng.normal(size=900)
+    X = X.astype(dtype)
+    blurred = X * (1 + 2 * np.finfo(dtype).eps * rng.integers(-1, 2, X.shape))
+    expected, found = (cls().fit(rows.astype(dtype), y) for rows in (X, blurred))
+    assert_allclose(found.sigma_, expected.sigma_, rtol=1e-5)
+    intervals = [model.predict_interval(X) for model in (expected, found)]
+    assert_allclose(*intervals, atol=0.03)
 
 
 def test_sparse_rows(rng):

@@ -10,7 +10,7 @@ from sklearn_crt.samplers import (
     ComplexExponentialSampler,
     PositiveRBFSampler,
 )
-from sklearn_crt.samplers._hybrid.clustered import best_diagonal
+from sklearn_crt.samplers._hybrid_clustered import best_diagonal
 
 
 def test_reference_base_maps(vectors, pair4):

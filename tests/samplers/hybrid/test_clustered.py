@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from sklearn_crt import TrigRBFSampler
 from sklearn_crt.samplers import ClusteredSampler
-from sklearn_crt.samplers._hybrid.clustered import best_diagonal
+from sklearn_crt.samplers._hybrid_clustered import best_diagonal
 from sklearn_crt.testing import assert_mean, contract_rows
 
 from ...hybrids import hybrid

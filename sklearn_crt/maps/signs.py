@@ -1,24 +1,22 @@
-"""Maps that serve as parts of hybrids: sign maps, weighted and third-party maps."""
+"""Signs of random projections, whose products estimate the angle between two rows."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.polynomial import polynomial
 from scipy import special
 from scipy.interpolate import PPoly
 from scipy.spatial.distance import cdist
-from sklearn import config_context
 
-from .._array import Array, constant, namespace_of, on_host
+from .._array import constant, namespace_of
 from .._compat import cached_property
-from ..frequencies import Coupling, Frequencies
-from ..rows import Frame, Inputs, Rows
-from .base import FeatureMap, FrequencyMap, LogFeatures, mantissa_and_exponent
+from ..frequencies import Frequencies
+from ..rows import Inputs
+from .base import FrequencyMap, LogFeatures
 from .variance import tabulate
 
 
@@ -141,112 +139,3 @@ def _hypergeometric(c: float, z: np.ndarray) -> np.ndarray:
         return special.hyp2f1(1, 1, c, z)
     k = np.arange(64)
     return polynomial.polyval(z, np.append(1.0, np.cumprod((k + 1) / (c + k))))
-
-
-@dataclass(frozen=True, eq=False)
-class WeightedMap(FeatureMap):
-    """Map whose kernel is w times the kernel of another map with the same frame.
-
-    The features of the other map are multiplied by sqrt(abs(w)) for queries and by
-    sign(w) sqrt(abs(w)) for keys, because the weight w may be negative.
-    """
-
-    base: FrequencyMap
-    weight: float
-
-    @property
-    def frequencies(self) -> Frequencies:
-        """The frequencies of the other map."""
-        return self.base.frequencies
-
-    @property
-    def coupling(self) -> Coupling:
-        """The coupling of the other map."""
-        return self.base.coupling
-
-    @property
-    def n_frequencies(self) -> int:
-        """Number of frequencies."""
-        return self.base.n_frequencies
-
-    @property
-    def columns_per_frequency(self) -> int:
-        return self.base.columns_per_frequency
-
-    @property
-    def symmetric(self) -> bool:
-        return self.weight > 0 and self.base.symmetric
-
-    @property
-    def variance_is_exact(self) -> bool:
-        return self.base.variance_is_exact
-
-    def frequency_index(self) -> np.ndarray | None:
-        return self.base.frequency_index()
-
-    @cached_property
-    def tables(self) -> tuple[FeatureMap, float]:
-        return self.base, self.weight
-
-    def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
-        base, weight = self.tables
-        features = base.log_features(rows, key=key)
-        scale = math.copysign(math.sqrt(abs(weight)), weight if key else 1)
-        return scale * mantissa_and_exponent(features, rows)[0], features[1]
-
-    def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        return self.weight * self.base.kernel(X, Y)
-
-    def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        return self.weight**2 * self.base.variance(X, Y)
-
-
-@dataclass(frozen=True, eq=False)
-class ThirdPartyMap(FeatureMap):
-    """Map that computes its features with a transformer of another package."""
-
-    transformer: Any
-
-    @classmethod
-    def of(cls, transformer: Any, X: Any) -> ThirdPartyMap:
-        """Return the map of a fitted transformer, after transforming one row."""
-        return cls(Frame(), transformer.transform(X[:1]).shape[1], transformer)
-
-    @property
-    def symmetric(self) -> bool:
-        return bool(getattr(self.transformer, "symmetric_", True))
-
-    @property
-    def variance_is_exact(self) -> bool:
-        return bool(getattr(self.transformer, "variance_is_exact_", True))
-
-    def frequency_index(self) -> None:
-        """Return None, because the frequencies are unknown."""
-
-    def to(self, like: Array) -> ThirdPartyMap:
-        if on_host(like):
-            return self
-        raise TypeError(
-            f"{type(self.transformer).__name__} is a third-party part and has no form "
-            "for other array libraries; take parts of sklearn_crt.samplers, or give "
-            "rows in the memory of the host."
-        )
-
-    def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
-        sides = {True: "transform_key", False: "transform"}
-        side = sides[key and hasattr(self.transformer, "transform_key")]
-        with config_context(assume_finite=True):  # the rows have been validated
-            features = getattr(self.transformer, side)(rows.matrix)
-        features = features.toarray() if hasattr(features, "toarray") else features
-        return np.asarray(features, dtype=rows.dtype), None
-
-    def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        return np.asarray(self.transformer.exact_kernel(*_matrices(X, Y)))
-
-    def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        return np.asarray(self.transformer.kernel_variance(*_matrices(X, Y)))
-
-
-def _matrices(X: Inputs, Y: Inputs) -> tuple[Rows, ...]:
-    """Return the arguments for a kernel: two matrices, or one if Y is X."""
-    return (X.matrix,) if Y is X else (X.matrix, Y.matrix)

@@ -11,12 +11,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from ..._compat import RandomState
-from ...frequencies import Coupling, chi_law, get_coupling
-from ...maps import FeatureMap, Gaussian, SignMap, ThirdPartyMap, WeightedMap
-from ...rows import Frame, Rows, Sigma, Statistics
-from .._base import BaseFeatureSampler, fitted
-from .._trigonometric import has_uniform_directions, make_trigonometric_map
+from .._compat import RandomState
+from .._fitted import check_params, empty_value, read_rows, with_value
+from ..frequencies import Coupling, chi_law, get_coupling
+from ..maps import FeatureMap, Gaussian, SignMap, ThirdPartyMap, WeightedMap
+from ..rows import Frame, Rows, Sigma, Statistics
+from ._base import BaseFeatureSampler
+from ._trigonometric import has_uniform_directions, make_trigonometric_map
+from ._value import fitted
 
 
 class AngularCoefficient(BaseFeatureSampler):
@@ -275,9 +277,11 @@ class PartFitter:
             options["X_key"] = self.sides[1].rows
         if not isinstance(part, BaseFeatureSampler):
             return part.fit(rows, **options)
-        part._validate_params()
-        part._fit(rows, options.get("X_key"), options.get("sample_weight"))
-        return part
+        # without the warnings of ``fit``, which are about the error of the part alone
+        check_params(part)
+        others = options.get("X_key"), options.get("sample_weight")
+        part, batch = read_rows(part, rows, None, *others)
+        return with_value(part, empty_value(part, batch).plus(batch))
 
     def fit_base(self, part: Any, seed: int, n_components: int) -> Any:
         """Return a fitted base sampler with this many columns and a Gaussian kernel."""

@@ -13,21 +13,22 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 
-from ..._compat import Interval, RandomState, StrOptions, warn
-from ...exceptions import ApproximationWarning
-from ...frequencies import Coupling, get_coupling
-from ...maps import (
+from .._compat import Interval, RandomState, StrOptions, warn
+from ..exceptions import ApproximationWarning
+from ..frequencies import Coupling, get_coupling
+from ..maps import (
     ClusterBlock,
     ClusteredMap,
     Clusters,
     DiagonalQuadratic,
     GaussianOrSoftmax,
 )
-from ...rows import ColumnMoments, Sigma, Statistics
-from .._base import BaseFeatureSampler, fitted
-from .._exponential import make_exponential_map
-from .._trigonometric import TrigRBFSampler
-from .parts import PartFitter, ScaledRows, spread_columns
+from ..rows import ColumnMoments, Sigma, Statistics
+from ._base import BaseFeatureSampler
+from ._exponential import make_exponential_map
+from ._hybrid_parts import PartFitter, ScaledRows, spread_columns
+from ._trigonometric import TrigRBFSampler
+from ._value import fitted
 
 
 class ComplexExponentialSampler(BaseFeatureSampler):

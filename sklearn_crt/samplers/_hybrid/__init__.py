@@ -1,1 +1,0 @@
-"""Hybrid samplers, and the samplers that are used as their parts."""

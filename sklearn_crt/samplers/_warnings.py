@@ -1,0 +1,127 @@
+"""Warnings about features that are unreliable, with advice on what to change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from .._array import taken, to_host
+from .._compat import warn
+from ..exceptions import ApproximationWarning
+from ..maps import FeatureMap, relative_error, transform
+
+_ERROR_ROWS = 16  # number of queries, and of keys, used to estimate the error
+_LIGHT_TAIL = 0.3  # smallest tail index for which fit does not warn
+
+
+def warn_of_error(sampler: Any, batch: Any) -> None:
+    """Warn if the predicted error exceeds the kernel value for half the pairs."""
+    name, n, feature_map = type(sampler).__name__, sampler.n_components, sampler.map_
+    sides = batch.X, batch.X if batch.X_key is None else batch.X_key
+    sizes = [side.shape[0] for side in sides]
+    if n >= sampler._doubtful_below or min(sizes) < 2 * _ERROR_ROWS:
+        return
+    steps = (np.arange(_ERROR_ROWS) + offset for offset in (0.25, 0.75))
+    rows = [
+        to_host(taken(side, (step * size / _ERROR_ROWS).astype(int)))
+        for side, size, step in zip(sides, sizes, steps, strict=True)
+    ]
+    for side in rows:
+        feature_map.frame.check(side)
+    ratio = relative_error(feature_map, *feature_map.frame.pair(*rows))
+    if not 1 < ratio < np.inf:
+        return
+    enough, sines = 4 * ratio**2 * n, name == "TrigRBFSampler"
+    advice = "A smaller sigma" + ("" if sines else " or TrigRBFSampler")
+    advice += " needs fewer columns."
+    if enough < 1e5:
+        half = f"About n_components={enough:.0f} would bring it to half the kernel;"
+        advice = f"{half} a{advice[1:]}"
+    warn(
+        f"{name}(n_components={n}): on a sample of rows the stated error of the kernel "
+        f"is {ratio:.2g} times the kernel itself or more for half of the pairs, so "
+        f"zero would be a better estimate. {advice} sklearn_crt.compare_samplers "
+        "measures the error of samplers on your rows.",
+        ApproximationWarning,
+    )
+
+
+def warn_of_tail(sampler: Any, index: float, advice: str) -> None:
+    """Warn if many frequencies are too large, given b such that P(|w| > R) ~ R^-b."""
+    if index < _LIGHT_TAIL:
+        warn(
+            f"A norm |w| of {type(sampler).__name__} exceeds R with a chance of about "
+            f"R^-{index:.2g}, so many phases w.x are beyond what a float resolves "
+            "(2^24 in float32, 2^53 in float64), and their sines are noise; norms are "
+            f"cut at 1e15. Use float64, {advice}, or the exact kernel of "
+            "sklearn_crt.kernels.",
+            ApproximationWarning,
+        )
+
+
+def warn_of_changed_map(sampler: Any, before: FeatureMap | None) -> None:
+    """Warn if an earlier map was used and gave different features."""
+    if before is None or "was_used" not in vars(before):
+        return
+    probe = np.ones((1, sampler.n_features_in_), sampler._value.dtype)
+    with np.errstate(all="ignore"):
+        old, new = (transform(each, probe)[0] for each in (before, sampler.map_))
+    if not np.array_equal(old, new, equal_nan=True):
+        name = type(sampler).__name__
+        warn(
+            f"partial_fit changed the map of this {name} after transform had been "
+            "used, so the features returned before belong to another map. Call "
+            "partial_fit on all batches (or fit on a sample of rows) first, then "
+            "freeze(), then transform; or learn through "
+            f"NadarayaWatsonClassifier({name}(...)).partial_fit, which takes care of "
+            "this.",
+            UserWarning,
+        )
+
+
+def warn_of_phases(sampler: Any, rows: Any, feature_map: FeatureMap) -> None:
+    """Warn about phases that are too large for the precision of their dtype."""
+    rate = feature_map.phase_rate
+    if rate == 0:
+        return
+    n_rows, most = feature_map.frame.count_unresolved(rows, rate)
+    if n_rows:
+        warn(
+            f"For {n_rows} rows {type(sampler).__name__} takes sines and cosines of "
+            f"phases beyond {most:.2g}, which {rows.dtype} does not resolve, so these "
+            "features are noise. Use a smaller sigma or float64, or scale the "
+            "columns, for instance with StandardScaler.",
+            ApproximationWarning,
+        )
+
+
+def warn_of_infinite_kernel(sampler: Any, kernel: np.ndarray) -> None:
+    """Warn about kernel values that are too large for their dtype."""
+    n_pairs = int(np.count_nonzero(np.isinf(kernel)))
+    if n_pairs:
+        warn(
+            f"Kernel values of {type(sampler).__name__} for {n_pairs} pairs of rows "
+            f"are too large for {kernel.dtype} and became infinite. Use a smaller "
+            "sigma or float64.",
+            ApproximationWarning,
+        )
+
+
+def warn_of_range(sampler: Any, dtype: DTypeLike, n_zero: int, overflows: bool) -> None:
+    """Warn about rows whose features all became zero, and about infinite features."""
+    name = type(sampler).__name__
+    if n_zero:
+        warn(
+            f"All features of {n_zero} rows are too small for {dtype} and became 0. "
+            f"Use a smaller sigma, float64, or NadarayaWatsonClassifier({name}(...)), "
+            "which works with the logarithms of the features.",
+            ApproximationWarning,
+        )
+    if overflows:
+        warn(
+            f"Features of {name} are too large for {dtype} and became infinite. Use a "
+            "smaller sigma or float64.",
+            ApproximationWarning,
+        )
