@@ -33,6 +33,7 @@ _FACTOR_OF_NCA = 1.05
 _MANY = 2500  # with more rows, the chosen metric is not relearned from all of them
 _COMPARED = 2500  # maximum number of rows from which AGOP learns in the comparison
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
+_PENALTY_OF_RIDGE = 1.0  # larger than for metrics, which are judged by held-out rows
 # rows are ordered pseudo-randomly, by the fractional part of a projection times this,
 # which is rounded so that rounding errors do not change the order of equal rows
 _TURNS, _DIGITS = 1024.0, 6
@@ -268,7 +269,8 @@ def sigma_of_columns(X: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.nd
     sigma = np.full(X.shape[1], np.nan)
     if table.targets.size and columns.kept.size:
         rows = columns.standardised(table.X)
-        _, found = most_evidence(rows, table.targets, table.weights, STAGES[:1])
+        known = rows, table.targets, table.weights
+        _, found = most_evidence(*known, STAGES[:1], _PENALTY_OF_RIDGE)
         # quarter octaves, which rounding errors in the search hardly ever change
         octaves = np.rint(found[:-1] * (4 / math.log(2))) / 4
         sigma[columns.kept] = 2.0**octaves / columns.deviation

@@ -47,6 +47,7 @@ class GaussianProcess:
     X: np.ndarray  # (n, d)
     targets: np.ndarray  # (n, k), centred
     inverse_weights: np.ndarray  # (n,), with mean about 1
+    penalty: float = _PENALTY  # weight of squared deviations of log scales
 
     def _solve(self, parameters: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the scaled rows, R, the Cholesky factor of K, and K^-1 targets.
@@ -84,8 +85,8 @@ class GaussianProcess:
             return 1e10, np.zeros(parameters.size)
         sizes = np.maximum(np.sum(self.targets * solved, axis=0) / n, _LEAST_SIZE)
         log_det = 2 * np.log(np.diagonal(factor)).sum()
-        gap = parameters[:-1] - common
-        value = 0.5 * (np.log(sizes).mean() + log_det / n) + _PENALTY / n * gap @ gap
+        gap, penalty = parameters[:-1] - common, self.penalty / n
+        value = 0.5 * (np.log(sizes).mean() + log_det / n) + penalty * gap @ gap
         W = lapack.dpotri(factor, overwrite_c=1)[0]
         solved = np.asfortranarray(solved / np.sqrt(sizes * sizes.size))
         W = blas.dsyrk(-1.0, solved, beta=1.0, c=W, overwrite_c=1)
@@ -95,7 +96,7 @@ class GaussianProcess:
         sides = np.asfortranarray(np.column_stack([Z, np.ones(n)]))
         products = blas.dsymm(1.0, W, sides)
         slopes = np.sum(Z * products[:, :-1], axis=0) - products[:, -1] @ Z**2
-        return value, np.append(slopes / n + 2 * _PENALTY / n * gap, of_noise)
+        return value, np.append(slopes / n + 2 * penalty * gap, of_noise)
 
     def gradient_products(self, parameters: np.ndarray) -> np.ndarray:
         """Return the sum of outer products of the gradients of the posterior means."""
@@ -115,7 +116,8 @@ def most_evidence(
     X: np.ndarray,
     targets: np.ndarray,
     weights: np.ndarray,
-    stages: tuple[tuple[int, int, float], ...],
+    stages: tuple[tuple[int, int, float], ...] = STAGES,
+    penalty: float = _PENALTY,
 ) -> tuple[GaussianProcess, np.ndarray]:
     """Return a Gaussian process, and the log scales and log noise of most evidence.
 
@@ -127,7 +129,7 @@ def most_evidence(
     common, bounds = np.zeros(0), []
     for n_rows, max_iter, gain in stages:
         some = X[:n_rows], targets[:n_rows], weights.mean() / weights[:n_rows]
-        process = GaussianProcess(*some)
+        process = GaussianProcess(*some, penalty)
         if not parameters.size:
             starts = np.full((_COMMON.size, d + 1), math.log(_NOISE[0]))
             starts[:, :-1] = np.log(_COMMON * math.sqrt(2 / d))[:, None]
@@ -160,7 +162,7 @@ def learn_evidence(
     gradients.
     """
     # X (n, d), targets (n, k), weights (n,) -> (d, d)
-    process, parameters = most_evidence(X, targets, weights, STAGES)
+    process, parameters = most_evidence(X, targets, weights)
     squares = np.exp(2 * parameters[:-1])
     products = process.gradient_products(parameters)
     trace = max(np.trace(products), np.finfo(float).tiny)

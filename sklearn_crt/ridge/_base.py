@@ -284,7 +284,8 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         The score is the proportion of training rows whose leave-one-out predictions
         have a variance at least as large as that of the prediction for the given row.
         About 1 % of new rows from the same distribution have scores of at most 0.01. A
-        score near 0 indicates that a prediction may be an extrapolation.
+        score near 0 indicates that a prediction may be an extrapolation. Classifiers
+        estimate the variances, with a standard error of about 18 %.
 
         Parameters
         ----------
@@ -296,17 +297,6 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         scores : ndarray of shape (n_samples,)
             The scores, in float64. If outputs have different penalties, the lowest
             score among the outputs is returned.
-
-        Notes
-        -----
-        Classifiers store 64 random combinations of the features instead of a matrix,
-        and estimate variances from them with a standard error of 18 % [1]_.
-
-        References
-        ----------
-        .. [1] P. Drineas, M. Magdon-Ismail, M. W. Mahoney, D. P. Woodruff, "Fast
-           Approximation of Matrix Coherence and Statistical Leverage", Journal of
-           Machine Learning Research 13 (2012), :arxiv:`1109.3843`.
 
         Examples
         --------
