@@ -222,7 +222,7 @@ N_TEXTS = {
     "phase_": 3,
     "random_state": 8,
     "shape_matrix": 2,
-    "sigma": 6,
+    "sigma": 5,
     "sigma_": 4,
 }
 

@@ -33,16 +33,6 @@ class RandomFeatureRidgeClassifier(
 
     Parameters
     ----------
-    sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
-        Inverse length scale by which the rows are multiplied: a number, or one number
-        per column; a larger ``sigma`` yields a narrower kernel, and ``length_scale = 1
-        / sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
-        ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
-        between rows. ``"auto"`` selects the multiple of ``"scale"`` with the lowest
-        leave-one-out log loss among 1/4, 1/2, 1 and 2, and also 4 and 8 if X has one or
-        two columns; it keeps a ``sigma`` that was set on a sampler. If the kernel is
-        ``"linear"``, a callable, a ``FrozenEstimator`` or a transformer of another
-        package, ``sigma`` must be ``"auto"`` and has no effect.
     class_weight : dict or "balanced", default=None
         Dictionary that maps each label to the factor by which the weights of its rows
         are multiplied; classes that are not listed have weight 1. Unlike

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 
 from .._compat import cached_property
 from .._fitted import (
@@ -384,6 +385,20 @@ class RidgeSums(MapSums):
     def fitted_sampler(self) -> Any:
         """The sampler with the best sigma; None if the rows are features."""
         return self.total.path[self.best]
+
+    def unexplained(self, rows: np.ndarray) -> np.ndarray | float:
+        """Return the prior variance that the landmarks do not explain, or 0.
+
+        If all training rows are landmarks, their leave-one-out errors include this
+        variance, which is not negligible for targets that are fitted nearly exactly.
+        """
+        sampler, alpha = self.fitted_sampler, self.solution.alpha
+        own: Any = getattr(sampler, "_map_of_matrix", None)
+        if not getattr(own, "has_all_rows", False):
+            return 0.0
+        if isinstance(sampler, FrozenEstimator) or not np.all(alpha > 0):
+            return 0.0
+        return own.unexplained(rows)[:, None] / alpha
 
     @cached_property
     def table(self) -> tuple[dict, ...]:
