@@ -63,10 +63,10 @@ from .tables import ROOT, Table
 # Of each row: the most that the gate allows, and what it is to become, where that is
 # less. What grows for a good reason moves its limit here, in the commit that says why.
 LIMITS = {
-    "lines of the package": ([33405], [24800]),
-    "lines of code": ([18565], [14300]),
+    "lines of the package": ([33330], [24800]),
+    "lines of code": ([18496], [14300]),
     "modules": ([127], None),
-    "modules with one importer: private, not of models and samplers": ([14, 23], None),
+    "modules with one importer: private, not of models and samplers": ([12, 23], None),
     "names with two meanings": ([0], None),
     "cycles of imports": ([0], None),
     "second classes of a map, for the array API": ([0], None),
@@ -75,19 +75,19 @@ LIMITS = {
     "sites of squared distances": ([6], None),
     "on_host and isinstance of ndarray": ([10], None),
     "public names": ([79], None),
-    "OPRFSampler.fit: calls, moves": ([67, 47], [60]),
-    "TrigRBFSampler.fit and transform: calls, moves": ([136, 99], None),
+    "OPRFSampler.fit: calls, moves": ([66, 47], [60]),
+    "TrigRBFSampler.fit and transform: calls, moves": ([134, 99], None),
     "NadarayaWatsonClassifier(OPRFSampler(), sigma=1).fit: calls, moves": (
-        [260, 180],
+        [254, 180],
         [180],
     ),
     "NadarayaWatsonRegressor(OPRFSampler(), sigma=1).fit: calls, moves": (
-        [277, 184],
+        [271, 184],
         [180],
     ),
-    "RandomFeatureRidge, 2 partial_fit, predict: calls, moves": ([1072, 685], [500]),
-    "LearnedMetric, LocalLinearRegressor: calls, moves": ([2193, 1054], None),
-    "LearnedMetric, LocalLinearClassifier: calls, moves": ([3750, 2223], [2500]),
+    "RandomFeatureRidge, 2 partial_fit, predict: calls, moves": ([1064, 685], [500]),
+    "LearnedMetric, LocalLinearRegressor: calls, moves": ([1844, 839], None),
+    "LearnedMetric, LocalLinearClassifier: calls, moves": ([3123, 1804], [2500]),
     "own classes in the MRO of OPRF, Matern, GERF, Hybrid": ([4, 4, 4, 3], None),
 }
 

@@ -59,23 +59,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AnovaSampler": "tables",
-    "CentersRBFSampler": "samplers",
-    "DERFSampler": "samplers",
-    "KernelClassifier": "tables",
-    "KernelRegressor": "tables",
-    "LearnedMetric": "metric",
-    "LocalLinearClassifier": "averages",
-    "LocalLinearRegressor": "averages",
-    "NadarayaWatsonClassifier": "averages",
-    "NadarayaWatsonRegressor": "averages",
-    "OPRFSampler": "samplers",
-    "Prototypes": "averages",
-    "RandomFeatureRidge": "ridge",
-    "RandomFeatureRidgeClassifier": "ridge",
-    "TrigRBFSampler": "samplers",
-    "compare_samplers": "accuracy",
-    "n_components_for": "accuracy",
+    "accuracy": ["compare_samplers", "n_components_for"],
+    "averages": [
+        "LocalLinearClassifier",
+        "LocalLinearRegressor",
+        "NadarayaWatsonClassifier",
+        "NadarayaWatsonRegressor",
+        "Prototypes",
+    ],
+    "metric": ["LearnedMetric"],
+    "ridge": ["RandomFeatureRidge", "RandomFeatureRidgeClassifier"],
+    "samplers": ["CentersRBFSampler", "DERFSampler", "OPRFSampler", "TrigRBFSampler"],
+    "tables": ["AnovaSampler", "KernelClassifier", "KernelRegressor"],
 }
 _SUBMODULES = [
     "accuracy",

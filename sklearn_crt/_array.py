@@ -396,6 +396,11 @@ def plain_sparse(rows: Any) -> Any:
     return plain
 
 
+def with_data(rows: Any, data: np.ndarray) -> Any:
+    """Return a CSR matrix with new entries in the same positions."""
+    return type(rows)((data, rows.indices, rows.indptr), shape=rows.shape)
+
+
 # --------------------------------------------------------------- the fit namespace
 def fit_namespace_of(X: Any) -> Array | None:
     """Return an empty array in the library and device of X, or None for NumPy."""

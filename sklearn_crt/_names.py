@@ -15,17 +15,18 @@ _HEADER = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
 
 
 def names_on_demand(
-    package: str, modules: dict[str, str], submodules: Sequence[str] = ()
+    package: str, modules: dict[str, list[str]], submodules: Sequence[str] = ()
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for a package (PEP 562).
 
-    ``modules`` maps each name to the module that defines it, and ``submodules`` lists
-    public modules. They are imported on first use.
+    ``modules`` maps each module to the public names that it defines, and ``submodules``
+    lists public modules. They are imported on first use.
     """
+    homes = {name: module for module, names in modules.items() for name in names}
 
     def get(name: str) -> Any:
-        if name in modules:
-            value = getattr(import_module(f"{package}.{modules[name]}"), name)
+        if name in homes:
+            value = getattr(import_module(f"{package}.{homes[name]}"), name)
             setattr(sys.modules[package], name, value)
             return value
         reason = ""

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 __all__ = ["ApproximationWarning"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # so that dir() shows the public names alone
 
 
 class ApproximationWarning(RuntimeWarning):

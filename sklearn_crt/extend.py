@@ -43,7 +43,4 @@ __all__ = [
     "get_coupling",
     "register",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # so that dir() shows the public names alone

@@ -28,11 +28,7 @@ __all__ = [
     "laplacian_kernel",
     "matern_kernel",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
-
+__dir__ = __all__.copy  # so that dir() shows the public names alone
 
 _BLOCK_ENTRIES = 2**17  # number of kernel values computed at a time (a megabyte)
 

@@ -12,7 +12,4 @@ __all__ = [
     "NadarayaWatsonRegressor",
     "Prototypes",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # so that dir() shows the public names alone

@@ -7,7 +7,4 @@ from .blocks import map_rows
 from .fitting import fit
 
 __all__ = ["fit", "map_rows"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # so that dir() shows the public names alone

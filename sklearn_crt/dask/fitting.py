@@ -31,8 +31,10 @@ from ..averages._base import BaseNadarayaWatson
 from ..averages._sampler_sigma import SampledRows
 from ..metric import LearnedMetric
 from ..ridge._base import BaseRandomFeatureRidge
+from ..ridge._sums import N_LEARNED
 from ..rows import plain_targets
 from ..rows.raw_table import TableReader, validated_table
+from ..rows.sample import DistinctSample
 from ..samplers import BaseFeatureSampler, CentersRBFSampler
 from ..tables import AnovaSampler
 from .blocks import Blocks, FittedPart, sum_over_blocks, tree_sum
@@ -105,9 +107,10 @@ def fit(
     Use it for tables that do not fit into memory, or that are spread over a cluster.
     Each block is read twice: first for the statistics that determine the feature map,
     then to accumulate the statistics of its features (for each candidate sigma in ridge
-    regression). If kernel averages select ``sigma``, each block is read a third time to
-    draw a sample of the rows. A single pass suffices if the map is already fixed
-    (``FrozenEstimator(sampler)``) and ``classes`` is given. Each scaler in a pipeline
+    regression). Each block is read a third time to draw a sample of the rows if kernel
+    averages select ``sigma``, or if ridge regression learns one ``sigma`` per column. A
+    single pass suffices if the map is already fixed (``FrozenEstimator(sampler)``) and
+    ``classes`` is given. Each scaler in a pipeline
     requires an additional pass.
 
     Results are reproducible: the statistics are added in a tree of fixed order, so two
@@ -278,7 +281,10 @@ def _fit_sums(model, tables, ahead, classes):
         )
         if selects_sigma:
             sampler = _with_best_sigma(model, sampler, blocks, sample_weight)
-    found = sum_over_blocks(blocks, _sums_of, shell, sampler).compute()
+    start = {"sampler": sampler, "is_fixed": True}
+    if isinstance(model, BaseRandomFeatureRidge):
+        start |= _columns_of_ridge(model, sampler, blocks, sample_weight)
+    found = sum_over_blocks(blocks, _sums_of, shell, start).compute()
     found = _or_raise(found, sample_weight)
     value, noted = found.value.with_map_of(sampler).fixed(), found.noted
     if shell is not model:
@@ -384,10 +390,27 @@ def _or_raise(found, sample_weight=None):
     return found
 
 
-def _sums_of(shell, sampler, block):
+def _columns_of_ridge(model, sampler, blocks, sample_weight):
+    """Return the field with one sigma per column, if these are candidates."""
+    batch = Batch(np.zeros((0, 0)), np.zeros(0), np.zeros(0))
+    value = replace(empty_value(model, batch), sampler=sampler)
+    if not value.learns_columns:
+        return {}
+    found = sum_over_blocks(blocks, _rows_of_ridge, model).compute()
+    rows = _or_raise(found, sample_weight).value
+    return {"sigma_of_columns": value.with_columns_of(rows).sigma_of_columns}
+
+
+def _rows_of_ridge(shell, block):
+    """Return those rows of a block from which one sigma per column may be learned."""
+    model, batch = read_rows(shell, *block[:3])
+    return FittedPart(DistinctSample.of([batch], N_LEARNED), columns_of(model))
+
+
+def _sums_of(shell, start, block):
     """Return the accumulated statistics of a block, without the feature map."""
     model, batch = read_rows(shell, *block[:3])
-    value = replace(empty_value(model, batch), sampler=sampler, is_fixed=True)
+    value = replace(empty_value(model, batch), **start)
     value = blas_within_processors(batch.X.shape[0])(value.plus, batch)
     return FittedPart(value.without_map(), columns_of(model))
 

@@ -3,7 +3,4 @@
 from .uci import fetch_uci
 
 __all__ = ["fetch_uci"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # so that dir() shows the public names alone

@@ -18,18 +18,22 @@ from ..averages._targets import OneHot, RegressionTargets
 from ..maps import Gaussian
 from ..rows import Frame
 from ._columns import ColumnFeatures
-from ._gradients import MOST_ROWS, learn_agop, learn_evidence
+from ._gradients import MOST_ROWS, STAGES, learn_agop, learn_evidence, most_evidence
 from ._nca import learn_nca
 
 MOST_COLUMNS = 24  # default limit on the number of output columns
 _QUERIES, _KEYS = 500, 1500  # limits on held-out rows and on all rows in the comparison
 _OCTAVES = 2.0 ** np.arange(5)  # candidates for sigma in the comparison
-_SHARE = 0.4  # maximum proportion of rows predicted in the comparison
+_SHARE = 0.25  # maximum proportion of rows predicted in the comparison
 # minimum numbers of rows per feature for trying hat functions: numeric targets, labels
 _ROWS_PER_HAT = 5, 10
+# The error of NCA has to be lower by this factor. NCA minimises the leave-one-out error
+# of the training rows, so later models that select parameters by it are misled.
+_FACTOR_OF_NCA = 1.05
 _MANY = 2500  # with more rows, the chosen metric is not relearned from all of them
 _COMPARED = 2500  # maximum number of rows from which AGOP learns in the comparison
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
+_PENALTY_OF_RIDGE = 1.0  # larger than for metrics, which are judged by held-out rows
 # rows are ordered pseudo-randomly, by the fractional part of a projection times this,
 # which is rounded so that rounding errors do not change the order of equal rows
 _TURNS, _DIGITS = 1024.0, 6
@@ -141,10 +145,11 @@ def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> M
     if len(candidates) > 1 and table.n_held:
         errors = []
         for each, name in candidates:
-            errors.append(each.fit(name).error)
+            error = each.fit(name).error
+            errors.append(error * (_FACTOR_OF_NCA if name == "nca" else 1))
             name += ", hats" if each.hats else ""
             n_outputs = table.targets.shape[1]
-            scores[name] = -errors[-1] if table.by_class else 1 - errors[-1] / n_outputs
+            scores[name] = -error if table.by_class else 1 - error / n_outputs
             step()
         learner, method = candidates[int(np.argmin(errors))]
         n_rows = table.n_seen if table.n_seen >= _MANY else n_rows
@@ -188,9 +193,9 @@ class Learner:
         targets, weights = table.targets[:n_rows], table.weights[:n_rows]
         if method == "evidence":
             return root_of(learn_evidence(S, targets, weights))
-        # maximising the evidence for many features would take as long as AGOP itself,
-        # and its metric is not a better starting point than the identity
         if method == "agop":
+            # maximising the evidence for many features would take as long as AGOP
+            # itself, and its metric is not a better starting point than the identity
             first = np.eye(S.shape[1]) if self.hats else self.root("evidence", n_rows)
             M = first @ first.T
             return root_of(learn_agop(S, targets, weights, M, seed=seed))
@@ -250,6 +255,26 @@ class Learner:
         deviation = np.zeros(X.shape[1])
         deviation[features.kept] = features.deviation
         return Metric(method, scores, features, components, slopes, metric, deviation)
+
+
+def sigma_of_columns(X: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return one sigma per column, those of a Gaussian process of most evidence.
+
+    They are learned from at most 400 rows. They are nan for constant columns, and for
+    all columns if the targets are constant.
+    """
+    # X (n, d), y (n,) or (n, k), weights (n,) -> (d,)
+    table = Table.of(X, y, weights, by_class=False)
+    columns = ColumnFeatures.of(table.X, table.weights, hats=False)
+    sigma = np.full(X.shape[1], np.nan)
+    if table.targets.size and columns.kept.size:
+        rows = columns.standardised(table.X)
+        known = rows, table.targets, table.weights
+        _, found = most_evidence(*known, STAGES[:1], _PENALTY_OF_RIDGE)
+        # quarter octaves, which rounding errors in the search hardly ever change
+        octaves = np.rint(found[:-1] * (4 / math.log(2))) / 4
+        sigma[columns.kept] = 2.0**octaves / columns.deviation
+    return sigma
 
 
 def root_of(M: np.ndarray) -> np.ndarray:

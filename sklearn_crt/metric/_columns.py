@@ -81,12 +81,13 @@ class ColumnFeatures:
         exists[:, -1] = False
         return self.kept[some], knots, exists
 
-    def _z(self, X: np.ndarray) -> np.ndarray:
+    def standardised(self, X: np.ndarray) -> np.ndarray:
+        """Return the standard scores of the columns that are not constant."""
         center, deviation = (a.astype(X.dtype) for a in (self.center, self.deviation))
         return (X[:, self.kept] - center) / deviation
 
     def _raw(self, X: np.ndarray) -> np.ndarray:
-        scores = softly_clipped(self._z(X))
+        scores = softly_clipped(self.standardised(X))
         columns, knots, exists = self._hats
         left, share, _ = _between_knots(X[:, columns], knots)
         hats = np.zeros((*left.shape, knots.shape[1]), X.dtype)
@@ -102,7 +103,7 @@ class ColumnFeatures:
     def slopes(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the derivatives of the features, and the column of each feature."""
         # -> (n_rows, n_features), (n_features,)
-        found = [(1 + (self._z(X) / _LIMIT) ** 2) ** -1.5 / self.deviation]
+        found = [(1 + (self.standardised(X) / _LIMIT) ** 2) ** -1.5 / self.deviation]
         columns, knots, exists = self._hats
         left, _, slope = _between_knots(X[:, columns], knots)
         rises = np.zeros((*left.shape, knots.shape[1]))

@@ -47,6 +47,7 @@ class GaussianProcess:
     X: np.ndarray  # (n, d)
     targets: np.ndarray  # (n, k), centred
     inverse_weights: np.ndarray  # (n,), with mean about 1
+    penalty: float = _PENALTY  # weight of squared deviations of log scales
 
     def _solve(self, parameters: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return the scaled rows, R, the Cholesky factor of K, and K^-1 targets.
@@ -84,8 +85,8 @@ class GaussianProcess:
             return 1e10, np.zeros(parameters.size)
         sizes = np.maximum(np.sum(self.targets * solved, axis=0) / n, _LEAST_SIZE)
         log_det = 2 * np.log(np.diagonal(factor)).sum()
-        gap = parameters[:-1] - common
-        value = 0.5 * (np.log(sizes).mean() + log_det / n) + _PENALTY / n * gap @ gap
+        gap, penalty = parameters[:-1] - common, self.penalty / n
+        value = 0.5 * (np.log(sizes).mean() + log_det / n) + penalty * gap @ gap
         W = lapack.dpotri(factor, overwrite_c=1)[0]
         solved = np.asfortranarray(solved / np.sqrt(sizes * sizes.size))
         W = blas.dsyrk(-1.0, solved, beta=1.0, c=W, overwrite_c=1)
@@ -95,7 +96,7 @@ class GaussianProcess:
         sides = np.asfortranarray(np.column_stack([Z, np.ones(n)]))
         products = blas.dsymm(1.0, W, sides)
         slopes = np.sum(Z * products[:, :-1], axis=0) - products[:, -1] @ Z**2
-        return value, np.append(slopes / n + 2 * _PENALTY / n * gap, of_noise)
+        return value, np.append(slopes / n + 2 * penalty * gap, of_noise)
 
     def gradient_products(self, parameters: np.ndarray) -> np.ndarray:
         """Return the sum of outer products of the gradients of the posterior means."""
@@ -111,22 +112,24 @@ class GaussianProcess:
         return total * scales * scales[:, None]
 
 
-def learn_evidence(
-    X: np.ndarray, targets: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    """Return a metric that combines evidence-maximising scales with gradients.
+def most_evidence(
+    X: np.ndarray,
+    targets: np.ndarray,
+    weights: np.ndarray,
+    stages: tuple[tuple[int, int, float], ...] = STAGES,
+    penalty: float = _PENALTY,
+) -> tuple[GaussianProcess, np.ndarray]:
+    """Return a Gaussian process, and the log scales and log noise of most evidence.
 
-    At most the first 800 rows are used, so rows must be in random order. Their columns
-    must be standardised. The metric is the sum of two matrices, each divided by its
-    trace: the diagonal matrix of squared scales, and the mean outer product of the
-    gradients.
+    Each stage uses the first rows, so rows must be in random order. Their columns must
+    be standardised.
     """
-    # X (n, d), targets (n, k), weights (n,) -> (d, d)
+    # X (n, d), targets (n, k), weights (n,) -> GaussianProcess, (d + 1,)
     d, parameters = X.shape[1], np.zeros(0)
     common, bounds = np.zeros(0), []
-    for n_rows, max_iter, gain in STAGES:
+    for n_rows, max_iter, gain in stages:
         some = X[:n_rows], targets[:n_rows], weights.mean() / weights[:n_rows]
-        process = GaussianProcess(*some)
+        process = GaussianProcess(*some, penalty)
         if not parameters.size:
             starts = np.full((_COMMON.size, d + 1), math.log(_NOISE[0]))
             starts[:, :-1] = np.log(_COMMON * math.sqrt(2 / d))[:, None]
@@ -145,6 +148,21 @@ def learn_evidence(
             options={"maxiter": max_iter, "ftol": gain / len(process.X)},
         )
         parameters = np.round(found.x / _STEP) * _STEP
+    return process, parameters
+
+
+def learn_evidence(
+    X: np.ndarray, targets: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Return a metric that combines evidence-maximising scales with gradients.
+
+    At most the first 800 rows are used, so rows must be in random order. Their columns
+    must be standardised. The metric is the sum of two matrices, each divided by its
+    trace: the diagonal matrix of squared scales, and the mean outer product of the
+    gradients.
+    """
+    # X (n, d), targets (n, k), weights (n,) -> (d, d)
+    process, parameters = most_evidence(X, targets, weights)
     squares = np.exp(2 * parameters[:-1])
     products = process.gradient_products(parameters)
     trace = max(np.trace(products), np.finfo(float).tiny)

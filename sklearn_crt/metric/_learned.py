@@ -115,8 +115,9 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         columns are returned, but no more than there are features (see ``columns``).
     method : {"auto", "evidence", "agop", "nca"}, default="auto"
         How the metric is learned (see Notes). ``"auto"`` selects the candidate for
-        which local linear regression has the lowest error on held-out rows. ``"nca"``
-        needs labels, which may be stored as floats.
+        which local linear regression has the lowest error on held-out rows; ``"nca"``
+        is selected if its error is 5 % lower. It needs labels, which may be stored as
+        floats.
     columns : {"auto", "linear", "hats"}, default="auto"
         Type of the features that are computed from individual columns; the map is
         linear in these features. With ``"linear"``, they are the standardised columns,
@@ -184,10 +185,10 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
       random Fourier features of up to 8192 rows. The frequencies of the first round are
       drawn according to the metric of ``"evidence"`` (with hat functions, the
       identity), and those of each later round according to that of the previous round.
-      A tenth of the first metric, divided by its trace, is added to the result.
+      The first metric, with a weight of 0.03, is added to the result.
     * ``"nca"`` is neighbourhood components analysis [3]_. It minimises the log loss of
       leave-one-out kernel averages by 150 steps of Adam on minibatches of 1000 rows,
-      starting from the metric of ``"agop"``.
+      starting from the metric of ``"agop"`` (with hat functions, ``"evidence"``).
 
     ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The
     result is the same as after ``fit`` on all rows together. To this end, the

@@ -13,7 +13,12 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import column_or_1d, get_tags
 
-from .._array import check_fit_namespace, refuse_device, refuse_lazy
+from .._array import (
+    check_fit_namespace,
+    refuse_device,
+    refuse_lazy,
+    to_namespace_of,
+)
 from .._compat import Interval, RandomState, StrOptions, _fit_context, warn
 from .._fitted import Batch
 from .._kernel_parameter import (
@@ -265,6 +270,45 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         found = value.predictions(rows, lambda Z: function(value, Z))
         return found, rows, value
 
+    def score_samples(self, X: TableLike) -> np.ndarray:
+        """Return each row's similarity to the training rows, as a score from 0 to 1.
+
+        The score is the proportion of training rows whose leave-one-out predictions
+        have a variance at least as large as that of the prediction for the given row.
+        About 1 % of new rows from the same distribution have scores of at most 0.01. A
+        score near 0 indicates that a prediction may be an extrapolation. Classifiers
+        estimate the variances, with a standard error of about 18 %.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            The scores, in float64. If outputs have different penalties, the lowest
+            score among the outputs is returned.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_crt import RandomFeatureRidge
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> model = RandomFeatureRidge(random_state=0).fit(X, X[:, 0])
+        >>> bool(model.score_samples([[0.0, 0.0, 0.0]]) > 0.5)
+        True
+        >>> bool(model.score_samples([[0.0, 0.0, 6.0]]) < 0.01)
+        True
+        """
+
+        def variances(value, Z):
+            return (value.solution.variance(Z),)
+
+        (found,), rows, value = self._predictions(X, "score_samples", variances)
+        found = found + unexplained(value, rows)
+        return to_namespace_of(value.solution.scores(found), X)
+
     def score_path(self) -> dict[str, np.ndarray]:
         """Return a table of the errors for all candidate sigmas and penalties.
 
@@ -286,8 +330,9 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
 
             Only the best sigma is evaluated with all rows and features if there are
             more than 16 rows per feature, or if there are at least 1024 features and
-            more rows than features. The other values are evaluated with a sample of 16
-            rows per feature, and with half of the features if there are at least 1024.
+            more than half as many rows. The other values are evaluated with a sample of
+            16 rows per feature, and with half of the features if there are at least
+            1024.
         """
         columns: dict[str, list] = {}
         for row in self._value.table:
@@ -361,3 +406,18 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
     @abstractmethod
     def _squeezed(self, values):
         """Return an array (n_outputs, ...) in the shape that users expect."""
+
+
+def unexplained(value: RidgeSums, rows: np.ndarray) -> np.ndarray | float:
+    """Return the prior variance that the landmarks do not explain, or 0.
+
+    If all training rows are landmarks, their leave-one-out errors include this
+    variance, which is not negligible for targets that are fitted nearly exactly.
+    """
+    sampler, alpha = value.fitted_sampler, value.solution.alpha
+    own: Any = getattr(sampler, "_map_of_matrix", None)
+    if not getattr(own, "has_all_rows", False):
+        return 0.0
+    if isinstance(sampler, FrozenEstimator) or not np.all(alpha > 0):
+        return 0.0
+    return own.unexplained(rows)[:, None] / alpha

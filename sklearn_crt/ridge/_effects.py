@@ -103,7 +103,7 @@ class EffectsMixin:
             V[:, j] = values.ravel()
         features = anova.effect_features(V, anova.subsets[place])
         mean = features @ solution.coef[:, output]
-        if solution.factors is None:
+        if solution.similarities is not None:  # classification
             return mean, None
         ratio = solution.variance(features + solution.z_mean) - solution.mean_variance
         noise = np.where(np.isfinite(solution.noise), solution.noise, np.nan)

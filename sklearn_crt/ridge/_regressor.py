@@ -7,7 +7,6 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.frozen import FrozenEstimator
 
 from .._array import to_namespace_of
 from .._compat import RandomState
@@ -15,8 +14,7 @@ from .._kernel_parameter import KernelLike
 from .._quantiles import check_levels, levels_of_interval
 from .._supervised import NumbersMixin
 from ..rows import Sigma, TableLike
-from ._base import BaseRandomFeatureRidge
-from ._sums import RidgeSums
+from ._base import BaseRandomFeatureRidge, unexplained
 
 
 class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
@@ -41,9 +39,11 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
         between rows. ``"auto"`` selects the multiple of ``"scale"`` with the lowest
         leave-one-out error among 1/4, 1/2, 1 and 2, and also 4 and 8 if X has one or
-        two columns; it keeps a ``sigma`` that was set on a sampler. If the kernel is
-        ``"linear"``, a callable, a ``FrozenEstimator`` or a transformer of another
-        package, ``sigma`` must be ``"auto"`` and has no effect.
+        two columns; it keeps a ``sigma`` that was set on a sampler. If ``kernel`` is
+        the name of a kernel or a kernel object, it may also select one number per
+        column (see Notes). If the kernel is ``"linear"``, a callable, a
+        ``FrozenEstimator`` or a transformer of another package, ``sigma`` must be
+        ``"auto"`` and has no effect.
     alpha : float, array-like or "auto", default="auto"
         Ridge penalty, or a list of penalties from which the one with the lowest
         leave-one-out error is selected. ``"auto"`` tries 30 penalties, from 1e-7 times
@@ -110,6 +110,14 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     targets, because with smaller penalties predictions for rows far from all other rows
     become unreasonably large (``python -m benchmarks.choices ridge_tables`` compares
     errors on twelve tables).
+
+    With ``sigma="auto"`` and a kernel that is not a sampler, two of the candidates have
+    one sigma per column, which is small for columns that hardly affect the targets.
+    They are once and twice the values for which a Gaussian process has the largest
+    marginal likelihood, as far as 15 iterations of L-BFGS can find them ([2]_ section
+    5.1). These values are learned from a random sample of 400 rows, drawn like the one
+    above. This requires two or more columns, at most 400 columns, and at least ten rows
+    per column.
 
     For a row with centred features z, the standard deviation of a new target is
 
@@ -342,40 +350,6 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         levels = levels_of_interval(coverage)
         return self._output(self._quantiles(X, "predict_interval", levels), X)
 
-    def score_samples(self, X: TableLike) -> np.ndarray:
-        """Return each row's similarity to the training rows, as a score from 0 to 1.
-
-        The score is the proportion of training rows whose leave-one-out predictions
-        have a variance at least as large as that of the prediction for the given row.
-        About 1 % of new rows from the same distribution have scores of at most 0.01. A
-        score near 0 indicates that a prediction may be an extrapolation.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,)
-            The scores, in float64. If outputs have different penalties, the lowest
-            score among the outputs is returned.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_crt import RandomFeatureRidge
-        >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> model = RandomFeatureRidge(random_state=0).fit(X, X[:, 0])
-        >>> bool(model.score_samples([[0.0, 0.0, 0.0]]) > 0.5)
-        True
-        >>> bool(model.score_samples([[0.0, 0.0, 6.0]]) < 0.01)
-        True
-        """
-        _, variance, value = self._moments(X, "score_samples")
-        scores = value.solution.calibration.scores(np.sqrt(1 + variance))
-        return to_namespace_of(scores, X)
-
     def _moments(self, X, method, *, variance=True, value=None):
         """Return predictions, variances relative to the noise, and the fitted value."""
 
@@ -391,7 +365,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         (mean, *rest), rows, value = self._predictions(X, method, predictions, value)
         if not (variance and rest):
             return mean, None, value
-        return mean, rest[0] + _unexplained(value, rows), value
+        return mean, rest[0] + unexplained(value, rows), value
 
     def _expected(self, X, value):
         """Return the same predictions as ``predict``, (n, k)."""
@@ -416,18 +390,3 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-
-def _unexplained(value: RidgeSums, rows: np.ndarray) -> np.ndarray | float:
-    """Return the prior variance that the landmarks do not explain, or 0.
-
-    If all training rows are landmarks, their leave-one-out errors include this
-    variance, which is not negligible for targets that are fitted nearly exactly.
-    """
-    sampler, alpha = value.fitted_sampler, value.solution.alpha
-    own: Any = getattr(sampler, "_map_of_matrix", None)
-    if not getattr(own, "has_all_rows", False):
-        return 0.0
-    if isinstance(sampler, FrozenEstimator) or not np.all(alpha > 0):
-        return 0.0
-    return own.unexplained(rows)[:, None] / alpha

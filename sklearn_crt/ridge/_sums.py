@@ -21,6 +21,7 @@ from .._fitted import (
     value_of,
     with_value,
 )
+from .._kernel_parameter import is_row_kernel
 from .._kernels import exp_features
 from .._map_sums import MapSums, map_of, third_party_features
 from .._quantiles import Errors, LeftOut
@@ -31,7 +32,9 @@ from .._workers import (
     effective_n_threads,
     in_threads,
 )
+from ..averages._exact import as_kind
 from ..maps import FeatureMap, iter_path
+from ..metric._candidates import sigma_of_columns
 from ..rows import Rows
 from ..rows.sample import DistinctSample
 from ._link import Link
@@ -42,6 +45,10 @@ from ._solution import HeldOut, Regression, Solution
 _MULTIPLES = 0.25, 0.5, 1.0, 2.0
 _OF_FEW = *_MULTIPLES, 4.0, 8.0  # for few columns, along which targets may vary faster
 _FEW = 2
+# Candidates with one sigma per column, as multiples of the values of most evidence in
+# N_LEARNED rows; more rows favour larger values. They are not tried with fewer than
+# _ROWS_TO_LEARN rows per column, because their leave-one-out errors would be too small.
+_OF_COLUMNS, N_LEARNED, _ROWS_TO_LEARN = (1.0, 2.0), 400, 10
 # Limits on the number of features with n_components="auto". Models with 2048 features
 # are slightly more accurate than those with 1024. With more than _MANY rows, however,
 # they would be too slow, because the time to fit a model grows with the square of the
@@ -139,6 +146,7 @@ class RidgeSums(MapSums):
     settings: Settings
     selects_sigma: bool  # False once sigma has been chosen
     resizes: bool  # whether the number of rows determines the number of features
+    sigma_of_columns: np.ndarray | None = None  # (n_features,), for further candidates
     path: tuple[Any, ...] = ()  # (n_sigmas,), fitted samplers
     moments: tuple[Moments, ...] = ()  # (n_sigmas,)
     # a sample of the rows from which moments have been computed
@@ -250,15 +258,37 @@ class RidgeSums(MapSums):
         """Return a fitted sampler for each candidate sigma."""
         sampler = self.sampler
         if self.resizes and isinstance(sampler, LifeCycle):
-            rows = sampler._value.statistics.query
-            # weights count rows unless their mean is below 1
-            n_rows = max(rows.weight, rows.n_rows)
-            sampler = with_n_components(sampler, _width_for(n_rows))
+            sampler = with_n_components(sampler, _width_for(self._n_rows))
         if not self.selects_sigma:
             return (sampler,)
         few = sampler.n_features_in_ <= _FEW
         multiples = _OF_FEW if few else _MULTIPLES
-        return tuple(sampler.with_sigma(sampler.sigma_ * m) for m in multiples)
+        sigmas = [sampler.sigma_ * m for m in multiples]
+        if self.sigma_of_columns is not None:
+            sigmas += [self.sigma_of_columns * m for m in _OF_COLUMNS]
+        return tuple(sampler.with_sigma(sigma) for sigma in sigmas)
+
+    @property
+    def _n_rows(self) -> float:
+        """Number of training rows; weights count rows unless their mean is below 1."""
+        rows = self.sampler._value.statistics.query
+        return max(rows.weight, rows.n_rows)
+
+    @property
+    def learns_columns(self) -> bool:
+        """Whether some of the candidates have a learned sigma for each column."""
+        if not self.selects_sigma or self.settings.n_classes is not None:
+            return False
+        n_columns = self.sampler.n_features_in_
+        enough = n_columns <= min(N_LEARNED, self._n_rows / _ROWS_TO_LEARN)
+        return n_columns > 1 and enough and is_row_kernel(self.settings.kernel)
+
+    def with_columns_of(self, sample: DistinctSample) -> RidgeSums:
+        """Return the sums with candidates learned from a sample of N_LEARNED rows."""
+        X = as_kind(sample.X, np.ndarray).astype(np.float64, copy=False)
+        learned = sigma_of_columns(X, sample.y, sample.weights)
+        learned = np.where(np.isnan(learned), self.sampler.sigma_, learned)
+        return replace(self, sigma_of_columns=learned)
 
     def _with_best_sigma_of(self, batches: tuple[Batch, ...]) -> RidgeSums:
         """Return the sums for the sigma that is best on a sample of the rows.
@@ -266,12 +296,15 @@ class RidgeSums(MapSums):
         The moments of all rows are then needed for this sigma only. With few rows, all
         candidates are kept instead.
         """
-        value = replace(self, path=self._members(), kept=())
+        value = replace(self, kept=())
+        if self.learns_columns:
+            value = value.with_columns_of(DistinctSample.of(batches, N_LEARNED))
+        value = replace(value, path=value._members())
         if len(value.path) == 1:
             return value
         n_rows = sum(batch.X.shape[0] for batch in batches)
         path, width = value.path, value.n_components or n_rows
-        if width >= _WIDE and n_rows > width:
+        if width >= _WIDE and n_rows > width // 2:
             path = tuple(with_n_components(member, width // 2) for member in path)
             width //= 2
         elif n_rows <= _ROWS_A_COLUMN * width:

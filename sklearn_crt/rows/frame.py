@@ -12,10 +12,18 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_array
 
-from .._array import Array, asarray_like, like_table, on_host, plain_sparse, row_chunks
+from .._array import (
+    Array,
+    asarray_like,
+    like_table,
+    on_host,
+    plain_sparse,
+    row_chunks,
+    with_data,
+)
 from .._compat import cached_property
 from .._workers import Workspace
-from .inputs import DenseInputs, Inputs, Rows, SparseInputs, with_data
+from .inputs import DenseInputs, Inputs, Rows, SparseInputs
 from .statistics import Statistics
 
 _LARGEST = 1e154  # largest allowed sigma, whose square is finite

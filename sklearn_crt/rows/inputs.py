@@ -27,6 +27,7 @@ from .._array import (
     namespace_of,
     sq_norms,
     transposed,
+    with_data,
 )
 from .._compat import cached_property
 from .._workers import Workspace
@@ -43,8 +44,7 @@ class Inputs(ABC):
 
     _rows: Any  # rows as they are stored
     _origin: Any = None  # (1, n_features); None stands for zero
-    # vector that has not been subtracted from sparse rows yet
-    _shift: np.ndarray | None = None
+    _shift: np.ndarray | None = None  # still to be subtracted from sparse rows
     _workspace: Workspace | None = None
     _is_numpy = True  # whether the rows are a NumPy array or a SciPy matrix
     shape: tuple[int, ...]  # leading axes, number of rows, number of columns
@@ -161,12 +161,8 @@ class Inputs(ABC):
         return _kernels.sq_distances(self._rows, other._rows, products, norms)
 
     def equal(self, other: Inputs) -> np.ndarray:
-        """Return which pairs of rows are equal, apart from rounding errors.
-
-        A transformer that multiplies by a matrix may return slightly different rows for
-        equal rows.
-        """
-        # -> (n_rows, n_other)
+        """Return which pairs of rows are equal, apart from rounding errors."""
+        # -> (n_rows, n_other); equal rows may differ after a product with a matrix
         rounding = float(np.finfo(self.dtype).eps) ** 0.75
         return self.sq_distances(other) <= rounding**2 * self.sq_norms
 
@@ -181,9 +177,7 @@ class Inputs(ABC):
         )
         return manhattan_distances(*sides)
 
-    def pair_statistics(
-        self, other: Inputs
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def pair_statistics(self, other: Inputs) -> tuple[np.ndarray, ...]:
         """Return |x|^2 + |y|^2, |x + y|^2 and |x - y|^2 for all pairs of rows."""
         total = self.sq_norms + other.sq_norms.T
         sums = total + 2 * self.inner(other)
@@ -453,8 +447,3 @@ def _add_terms(projection: Array, form: Affine, row_term: Array, out: Any) -> Ar
     out += form.offsets
     out += row_term
     return out
-
-
-def with_data(rows: sparse.csr_array, data: np.ndarray) -> sparse.csr_array:
-    """Return a sparse matrix with new entries in the same positions."""
-    return type(rows)((data, rows.indices, rows.indptr), shape=rows.shape)

@@ -17,9 +17,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AnovaSampler": "_sampler",
-    "EffectsDisplay": "_display",
-    "KernelClassifier": "_models",
-    "KernelRegressor": "_models",
+    "_display": ["EffectsDisplay"],
+    "_models": ["KernelClassifier", "KernelRegressor"],
+    "_sampler": ["AnovaSampler"],
 }
 __getattr__, __dir__ = names_on_demand(__name__, _HOMES)

@@ -324,7 +324,7 @@ def _without_fold(
     return part.fitted(rows.some(train)).predict(rows.V[test])
 
 
-def _fitted_to(sampler: AnovaSampler, rows: TableRows) -> AnovaSampler:
+def _kernel_of(sampler: AnovaSampler, rows: TableRows) -> AnovaSampler:
     """Return a sampler with the same parameters that is fitted to the rows."""
     return clone(sampler).fit(rows.V, rows.y, sample_weight=rows.weights)
 
@@ -359,7 +359,7 @@ def _anova_predictions(
     n_rows, kernels = len(rows.y), [kernel] * len(folds.pairs)
     if n_rows < _FEW:
         kernels = folds.parallel(
-            delayed(_fitted_to)(kernel, rows.some(train)) for train, _ in folds.pairs
+            delayed(_kernel_of)(kernel, rows.some(train)) for train, _ in folds.pairs
         )
     of_folds = [anova_parts(targets, encoding, FrozenEstimator(k)) for k in kernels]
     parts = {name: [each[name] for each in of_folds] for name in of_folds[0]}

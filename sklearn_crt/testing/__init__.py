@@ -33,7 +33,4 @@ __all__ = [
     "check_attention",
     "check_sampler",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # so that dir() shows the public names alone

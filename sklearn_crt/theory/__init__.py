@@ -26,7 +26,4 @@ __all__ = [
     "rff_gap",
     "sample_conformity",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # so that dir() shows the public names alone

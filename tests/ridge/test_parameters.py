@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.ensemble import BaggingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
@@ -59,7 +59,8 @@ def test_names_and_values_stand_for_a_sampler(kernel, sampler, table):
     assert_array_equal(model.kernel_.transform(X), sampler.fit(X).transform(X))
     expected = RandomFeatureRidge(sampler).fit(X, y)
     assert_allclose(model.predict(X), expected.predict(X), rtol=1e-7)
-    assert isinstance(model.sigma_, float)
+    assert model.sigma_.shape == (3,)
+    assert isinstance(RandomFeatureRidge(kernel, sigma="scale").fit(X, y).sigma_, float)
 
 
 @pytest.mark.parametrize(
@@ -169,6 +170,46 @@ def test_sigma_of_a_sampler_has_the_lowest_score(wave, kernel, table, rng):
     assert_allclose(model.loo_errors_.min(axis=1), list(scores.values()), rtol=1e-6)
     assert_allclose(model.sigma_, min(scores, key=scores.get))
     assert f"sigma={model.sigma_}" in repr(model.kernel_)
+
+
+@pytest.fixture
+def uneven(rng):
+    """Return rows and targets that depend strongly on one of six columns."""
+    X = rng.standard_normal((800, 6))
+    return X, np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.1 * rng.standard_normal(800)
+
+
+def test_sigma_is_learned_for_each_column(uneven):
+    X, y = uneven
+    train, test = slice(400), slice(400, 800)
+    model = RandomFeatureRidge(n_components=300, random_state=0).fit(X[train], y[train])
+    common = RandomFeatureRidge(TrigRBFSampler(n_components=300, random_state=0))
+    common.fit(X[train], y[train])
+    errors = [1 - each.score(X[test], y[test]) for each in (model, common)]
+    assert errors[0] < 0.2 * errors[1]
+    assert model.sigma_[0] > 3 * model.sigma_[1:].max()
+    # neither the units of the columns nor constant columns affect the other columns
+    units = np.array([1e-3, 10.0, 1e5, 1.0, 0.1, 1e-6])
+    scaled = np.insert(X * units, 3, 1.0, axis=1)
+    other = clone(model).fit(scaled[train], y[train])
+    assert_allclose(np.delete(other.sigma_, 3) * units, model.sigma_)
+    assert 0 < other.sigma_[3] < np.inf
+
+
+def test_where_all_columns_have_one_sigma(uneven):
+    X, y = uneven
+    ridge, sampler = RandomFeatureRidge(n_components=50), TrigRBFSampler(random_state=0)
+    for model, n_rows, n_columns in (
+        (RandomFeatureRidge(sampler), 800, 6),
+        (RandomFeatureRidgeClassifier(n_components=50), 800, 6),
+        (ridge, 800, 1),
+        (ridge, 59, 6),  # fewer than ten rows per column
+    ):
+        targets = y > 0 if is_classifier(model) else y
+        model.fit(X[:n_rows, :n_columns], targets[:n_rows])
+        assert isinstance(model.sigma_, float)
+    assert ridge.fit(X[:60], y[:60]).loo_errors_.shape == (6, 30)
+    assert isinstance(ridge.fit(X, np.ones(800)).sigma_, float)  # constant targets
 
 
 def test_a_sigma_that_was_set_on_a_sampler_is_kept(table):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from scipy.stats import kstest
+from scipy.stats import kstest, spearmanr
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.frozen import FrozenEstimator
@@ -27,6 +27,7 @@ from sklearn_crt import (
 )
 from sklearn_crt.ridge import _solution
 from sklearn_crt.ridge._moments import MomentSums
+from sklearn_crt.ridge._solution import _COMBINED
 
 FIXED = TrigRBFSampler(sigma=0.5, n_components=50, random_state=0)
 OPRF = OPRFSampler(n_components=60, random_state=0)  # whose sigma is selected
@@ -483,7 +484,9 @@ def test_a_frozen_classifier_is_little_more_than_coefficients_and_frequencies():
     expected, path = model.decision_function(X), model.score_path()
     assert len(pickle.dumps(model)) < 3 * X.nbytes  # no Gram matrix
     model = pickle.loads(pickle.dumps(model.freeze()))
-    least = model.coef_.nbytes + 8 * 64 * model.kernel_.n_components // 2
+    n_components = model.kernel_.n_components
+    least = model.coef_.nbytes + 8 * 64 * n_components // 2
+    least += 8 * _COMBINED * n_components  # for score_samples
     least += sum(column.nbytes for column in path.values())
     assert len(pickle.dumps(model)) < 1.2 * least
     assert_array_equal(model.decision_function(X), expected)
@@ -623,6 +626,30 @@ def test_the_default_is_safe_with_few_rows():
         assert model.score(parts[1], parts[3]) > 0.9
 
 
+@pytest.mark.parametrize("kernel", ["gaussian", "matern", FIXED, "linear"], ids=repr)
+def test_scores_of_samples_of_classifiers(kernel, rng):
+    """The scores are uniform for rows of the same distribution.
+
+    Estimated variances change the ranks of rows that are nearly equally similar only.
+    """
+    X = rng.normal(size=(4000, 3))
+    codes = rng.integers(3, size=4000)
+    model = RandomFeatureRidgeClassifier(kernel, random_state=0)
+    model.fit(X[:2000], codes[:2000])
+    found = model.score_samples(X[2000:])
+    assert kstest(found, "uniform").pvalue > 1e-9
+    assert np.quantile(model.score_samples(X[2000:] + 6), 0.9) < 0.02
+    copy = pickle.loads(pickle.dumps(model.freeze()))
+    assert_allclose(copy.score_samples(X[2000:]), found)
+    indicators = np.eye(3)[codes[:2000]]
+    exact = RandomFeatureRidge(
+        FrozenEstimator(model.kernel_), alpha=model.alpha_, clip=False
+    )
+    if kernel != "linear":
+        exact.fit(X[:2000], indicators)
+        assert spearmanr(exact.score_samples(X[2000:]), found).statistic > 0.9
+
+
 @pytest.mark.parametrize("kernel", ["gaussian", "matern"])
 def test_scores_of_samples(kernel, rng):
     """They are uniform for rows of the same distribution, and low for distant rows."""
@@ -636,7 +663,7 @@ def test_scores_of_samples(kernel, rng):
     assert np.quantile(model.score_samples(X[2000:] + 6), 0.9) < 0.02
     expected = model.freeze().score_samples(X[2000:])
     assert_allclose(found, expected)
-    both = RandomFeatureRidge(kernel, n_components=100, random_state=0).fit(
-        X[:2000], np.stack([y, y], axis=1)[:2000]
-    )
+    both = RandomFeatureRidge(
+        kernel, sigma=model.sigma_, n_components=100, random_state=0
+    ).fit(X[:2000], np.stack([y, y], axis=1)[:2000])
     assert_allclose(both.score_samples(X[2000:]), found, atol=0.01)

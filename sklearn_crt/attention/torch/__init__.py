@@ -21,10 +21,7 @@ __all__ = [
     "replace_attention",
     "rotary",
 ]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # so that dir() shows the public names alone
 
 
 # Functions of torch with their names in the array API standard. Those of
