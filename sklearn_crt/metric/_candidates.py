@@ -257,16 +257,18 @@ class Learner:
         return Metric(method, scores, features, components, slopes, metric, deviation)
 
 
-def sigma_of_columns(X: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def sigma_of_columns(
+    X: np.ndarray, y: np.ndarray, weights: np.ndarray, default: float
+) -> np.ndarray:
     """Return one sigma per column, those of a Gaussian process of most evidence.
 
-    They are learned from at most 400 rows. They are nan for constant columns, and for
-    all columns if the targets are constant.
+    They are learned from at most 400 rows. The default is used for constant columns,
+    and for all columns if the targets are constant.
     """
     # X (n, d), y (n,) or (n, k), weights (n,) -> (d,)
     table = Table.of(X, y, weights, by_class=False)
     columns = ColumnFeatures.of(table.X, table.weights, hats=False)
-    sigma = np.full(X.shape[1], np.nan)
+    sigma = np.full(X.shape[1], default)
     if table.targets.size and columns.kept.size:
         rows = columns.standardised(table.X)
         known = rows, table.targets, table.weights

@@ -279,9 +279,8 @@ class RidgeSums(MapSums):
     def with_columns_of(self, sample: DistinctSample) -> RidgeSums:
         """Return the sums with candidates learned from a sample of N_LEARNED rows."""
         X = as_kind(sample.X, np.ndarray).astype(np.float64, copy=False)
-        learned = sigma_of_columns(X, sample.y, sample.weights)
-        learned = np.where(np.isnan(learned), self.sampler.sigma_, learned)
-        return replace(self, sigma_of_columns=learned)
+        known = X, sample.y, sample.weights, self.sampler.sigma_
+        return replace(self, sigma_of_columns=sigma_of_columns(*known))
 
     def _with_best_sigma_of(self, batches: tuple[Batch, ...]) -> RidgeSums:
         """Return the sums for the sigma that is best on a sample of the rows.
