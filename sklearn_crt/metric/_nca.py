@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from .._kernels import sq_distances, weights_from_logs
-from ..rows import type_for_weights
 
 _FAR = 1e-20  # weights below this proportion of the largest are ignored
 _RATE = 0.03  # initial learning rate, relative to the size of the initial matrix
@@ -70,14 +69,6 @@ def log_loss_terms(logs: np.ndarray, same: np.ndarray) -> tuple[np.ndarray, np.n
     return losses, of_class
 
 
-def single_precision(weights: np.ndarray) -> np.ndarray:
-    """Return positive weights in float32, divided by their maximum if necessary."""
-    if type_for_weights(weights, np.float32) != np.float32:
-        weights = weights / weights.max()
-    least = np.finfo(np.float32).tiny  # keeps all logarithms finite
-    return np.maximum(weights, least).astype(np.float32)
-
-
 def learn_nca(
     X: np.ndarray,
     codes: np.ndarray,
@@ -97,7 +88,8 @@ def learn_nca(
     # X (n, d), codes and weights (n,), start (r, d)
     rng = np.random.default_rng(seed)
     X, A = X.astype(np.float32), start.astype(np.float32)
-    weights = single_precision(weights)
+    least = np.finfo(np.float32).tiny  # keeps all logarithms finite
+    weights = np.maximum(weights / weights.max(), least).astype(np.float32)
     size = np.sqrt(np.mean(start**2) * len(start))
     first: np.ndarray = np.zeros_like(A)
     second: np.ndarray = np.zeros_like(A)

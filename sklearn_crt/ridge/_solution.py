@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -223,7 +222,7 @@ class Regression:
         values[values <= self._tiny] = 0
         self.values, self.vectors = values, vectors  # (r,), (D, r)
         # random combinations of the axes that do not depend on the signs of the axes
-        self._combinations = vectors.T @ (normal / math.sqrt(_COMBINED))
+        self._combinations = vectors.T @ (normal / np.sqrt(_COMBINED))
         known = values > 0
         self._products = vectors.T @ self.moments.cross  # (r, k)
         self._products[~known] = 0
@@ -312,13 +311,11 @@ class Regression:
         self._axes, self._factors = self.vectors, inverse[:, self.best]
         self._similarities = None
         if self._shared:
-            root = np.sqrt(self._factors[:, :1])
-            self._axes = self.vectors @ (root * self._combinations)
-            self._factors = np.ones((_COMBINED, 1))
-            estimate = np.sum((along @ (root * self._combinations)) ** 2, axis=1)
-            estimate = (self.mean_variance + estimate) / left[:, self.best[0]]
-            estimate[np.isnan(estimate)] = np.inf
-            self._similarities = Distribution.of(-estimate, rows.weights)
+            root = np.sqrt(self._factors[:, :1]) * self._combinations
+            self._axes, self._factors = self.vectors @ root, np.ones((_COMBINED, 1))
+            estimate = self.mean_variance + np.sum((along @ root) ** 2, axis=1)
+            found = np.nan_to_num(-estimate / left[:, self.best[0]], nan=-np.inf)
+            self._similarities = Distribution.of(found, rows.weights)
 
     def _log_losses(self, left_out: Callable[..., LeftOut]) -> np.ndarray:
         """Return the log losses of the penalties with small errors, (n_alphas,).

@@ -31,6 +31,8 @@ def validated_table(estimator: Any, X: Any, *, reset: bool) -> Any:
     Missing values are allowed. If ``reset`` is True, the number and names of columns
     are recorded; otherwise they are compared with the recorded ones.
     """
+    if hasattr(X, "collect_schema") and not hasattr(X, "shape"):
+        raise TypeError(f"X is a lazy {type(X).__name__}. Pass X.collect().")
     if is_data_frame(X):
         (name, count), *_ = [*Counter(X.columns).most_common(1), (None, 1)]
         if count > 1:
@@ -115,7 +117,8 @@ class TableReader:
         """Return a reader for tables with the same columns as a validated table."""
         columns = list(each_column(X))
         names = tuple(X.columns) if is_data_frame(X) else tuple(range(X.shape[1]))
-        kinds = [_kind_of_each(column) for column in columns]
+        pairs = zip(columns, names, strict=True)
+        kinds = [_kind_of_each(column, name) for column, name in pairs]
         for j in column_positions(names, categories or (), "categories"):
             kinds[j] = CATEGORY
         return cls(tuple(kinds), names)
@@ -173,9 +176,14 @@ def each_column(X: Any) -> Iterator[Any]:
         yield from X.T
 
 
-def _kind_of_each(column: Any) -> str:
+def _kind_of_each(column: Any, name: Any) -> str:
     """Return the kind of a column: numbers (or dates), categories, or empty."""
     kind = getattr(column.dtype, "kind", "O")
+    if kind == "c":
+        raise ValueError(
+            f"Complex data not supported: column {name!r} of X. Pass its real and its "
+            "imaginary part as two columns."
+        )
     if kind in "biufmM":
         return NUMBER
     if str(column.dtype) == "category":

@@ -24,6 +24,7 @@ from ..metric import LearnedMetric
 from ..ridge import RandomFeatureRidge, RandomFeatureRidgeClassifier
 from ..rows.raw_table import CATEGORY
 from ._columns import Encoding
+from ._kernel import row_blocks
 from ._sampler import AnovaSampler
 
 FLOOR = 0.002  # approximate lower limit of the class probabilities of each model
@@ -142,7 +143,13 @@ class FeaturesAndColumns(BaseEstimator):
 
     def transform(self, V: np.ndarray) -> np.ndarray:
         """Return the columns, (n, m + n_columns)."""
-        return np.hstack([self.sampler.transform(V), self.encoding.one_hot(V)])
+        columns = self.encoding.one_hot(V)
+        m = len(self.sampler.get_feature_names_out())
+        out = np.empty((len(V), m + columns.shape[1]))
+        out[:, m:] = columns
+        for rows in row_blocks(len(V)):  # the features are not stored twice
+            out[rows, :m] = self.sampler.transform(V[rows])
+        return out
 
 
 def anova_parts(
@@ -216,12 +223,14 @@ class Blend(NamedTuple):
         return self.parts["ANOVA"].model
 
     def predict(self, V: np.ndarray) -> np.ndarray:
-        """Return predictions, (n, k)."""
-        total = np.zeros(1)
-        for name, part in self.parts.items():
-            if self.weights[name]:
-                rows = self.encoding.one_hot(V) if name == "local linear" else V
-                total = total + self.weights[name] * part.predict(rows)
+        """Return predictions, (n, k), computed in blocks of rows."""
+        used = {name: part for name, part in self.parts.items() if self.weights[name]}
+        total = np.zeros((len(V), self.targets.n_classes or 1))
+        for rows in row_blocks(len(V)):
+            for name, part in used.items():
+                is_local = name == "local linear"
+                Z = self.encoding.one_hot(V[rows]) if is_local else V[rows]
+                total[rows] += self.weights[name] * part.predict(Z)
         return total
 
 
@@ -315,7 +324,7 @@ def _without_fold(
     return part.fitted(rows.some(train)).predict(rows.V[test])
 
 
-def _fitted_to(sampler: AnovaSampler, rows: TableRows) -> AnovaSampler:
+def _kernel_of(sampler: AnovaSampler, rows: TableRows) -> AnovaSampler:
     """Return a sampler with the same parameters that is fitted to the rows."""
     return clone(sampler).fit(rows.V, rows.y, sample_weight=rows.weights)
 
@@ -350,7 +359,7 @@ def _anova_predictions(
     n_rows, kernels = len(rows.y), [kernel] * len(folds.pairs)
     if n_rows < _FEW:
         kernels = folds.parallel(
-            delayed(_fitted_to)(kernel, rows.some(train)) for train, _ in folds.pairs
+            delayed(_kernel_of)(kernel, rows.some(train)) for train, _ in folds.pairs
         )
     of_folds = [anova_parts(targets, encoding, FrozenEstimator(k)) for k in kernels]
     parts = {name: [each[name] for each in of_folds] for name in of_folds[0]}

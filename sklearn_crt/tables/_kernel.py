@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,13 +64,15 @@ class ColumnKernels:
         K /= dtype(self.scales[q])
         return K, places
 
-    def stacked(self, Z: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
-        """Return each term's kernel between rows and landmarks, (n_terms, n, m)."""
-        out = np.empty((len(self.terms), len(Z), len(self.points)), dtype)
+    def stacked(
+        self, Z: np.ndarray, chosen: Sequence[int], dtype: Any = np.float64
+    ) -> np.ndarray:
+        """Return kernels of terms between rows and landmarks, (n_chosen, n, m)."""
+        out = np.empty((len(chosen), len(Z), len(self.points)), dtype)
         for rows in row_blocks(len(Z)):
-            for q in range(len(self.terms)):
+            for term, q in zip(out, chosen, strict=True):
                 table, places = self.tables(Z[rows], q, dtype)
-                out[q, rows] = table[places]
+                term[rows] = table[places]
         return out
 
 
@@ -99,63 +101,55 @@ def row_blocks(n_rows: int) -> Iterator[slice]:
         yield slice(start, min(start + _BLOCK, n_rows))
 
 
-class TermSums:
-    """Accumulator of the terms of an ANOVA kernel."""
+def anova_sum(
+    terms: Iterable[tuple[np.ndarray, Any]],
+    order: Order,
+    strength: float,
+    out: np.ndarray,
+) -> np.ndarray:
+    """Write the ANOVA kernel of weighted terms to ``out``, and return it.
 
-    def __init__(self, order: Order, strength: float, first: np.ndarray, spare: Any):
-        self.order, self.strength = order, first.dtype.type(strength)
-        self.tables: list[np.ndarray] = []  # kernels at distinct values, and for each
-        self.places: list[np.ndarray] = []  # the index of the value in each row
-        self.total, self.squares = first, spare
-        self.total[:] = 1 if order == "all" else 0
-        if order == 2:
-            self.squares[:] = 0
-
-    def add(self, term: np.ndarray, places: Any = _ALL) -> None:
-        """Add a weighted term; ``places`` contains the index of each row's value."""
-        if self.order == "all":
-            self.total *= (1 + self.strength * term)[places]
+    ``terms`` yields kernels at some values, and the index of each row's value.
+    """
+    c, squares = out.dtype.type(strength), np.zeros_like(out)
+    out[:] = 1 if order == "all" else 0
+    tables, indices = [], []
+    for term, places in terms:
+        if order == "all":
+            out *= (1 + c * term)[places]
         elif places is not _ALL:
-            self.tables.append(term)
-            self.places.append(places)
+            tables.append(term)
+            indices.append(places)
         else:
-            self.total += term
-            if self.order == 2:
-                self.squares += np.square(term)
-
-    def result(self) -> np.ndarray:
-        """Return the kernel."""
-        if self.tables:  # a sparse matrix of indicators adds the rows of all tables
-            firsts = np.cumsum([0, *map(len, self.tables)])
-            columns = np.stack(self.places, axis=1) + firsts[:-1]
-            starts = np.arange(len(columns) + 1) * len(self.tables)
-            ones = np.ones(columns.size, self.total.dtype)
-            shape = len(columns), firsts[-1]
-            indicators = sparse.csr_array((ones, columns.ravel(), starts), shape=shape)
-            tables = np.vstack(self.tables)
-            self.total += indicators @ tables
-            if self.order == 2:
-                self.squares += indicators @ np.square(tables)
-        if self.order == "all":
-            self.total -= 1
-            self.total /= self.strength
-        if self.order == 2:
-            np.subtract(np.square(self.total), self.squares, out=self.squares)
-            self.squares *= self.strength / 2
-            self.total += self.squares
-        return self.total
+            out += term
+            squares += np.square(term)
+    if tables:  # a sparse matrix of indicators adds the rows of all tables
+        firsts = np.cumsum([0, *map(len, tables)])
+        columns = np.stack(indices, axis=1) + firsts[:-1]
+        starts = np.arange(len(columns) + 1) * len(tables)
+        entries = np.ones(columns.size, out.dtype), columns.ravel(), starts
+        indicators = sparse.csr_array(entries, shape=(len(columns), firsts[-1]))
+        table = np.vstack(tables)
+        out += indicators @ table
+        squares += indicators @ np.square(table)
+    if order == "all":
+        out -= 1
+        out /= c
+    if order == 2:
+        np.subtract(np.square(out), squares, out=squares)
+        squares *= c / 2
+        out += squares
+    return out
 
 
 def combined(
     terms: np.ndarray, weights: np.ndarray, order: Order, strength: float
 ) -> np.ndarray:
     """Return the ANOVA kernel of stored terms, (n_terms, n, m) -> (n, m)."""
-    out, dtype = np.empty(terms.shape[1:], terms.dtype), terms.dtype.type
+    out, weights = np.empty(terms.shape[1:], terms.dtype), weights.astype(terms.dtype)
     for rows in row_blocks(terms.shape[1]):
-        sums = TermSums(order, strength, out[rows], np.empty_like(out[rows]))
-        for term, weight in zip(terms, weights, strict=True):
-            sums.add(term[rows] * dtype(weight))
-        sums.result()
+        some = ((t[rows] * w, _ALL) for t, w in zip(terms, weights, strict=True))
+        anova_sum(some, order, strength, out[rows])
     return out
 
 
@@ -177,38 +171,49 @@ class AnovaKernel:
     def __call__(self, Z: np.ndarray) -> np.ndarray:
         """Return the kernel between encoded rows and the landmarks, block by block."""
         out = np.empty((len(Z), len(self.columns.points)))
-        for rows in row_blocks(len(Z)):
-            block = out[rows]
-            sums = TermSums(self.order, self.strength, block, np.empty_like(block))
+
+        def terms(rows: slice) -> Iterator[tuple[np.ndarray, Any]]:
             for q, weight in enumerate(self.weights):
                 table, places = self.columns.tables(Z[rows], q, np.float64)
                 table *= weight
-                sums.add(table, places)
-            sums.result()
+                yield table, places
+
+        for rows in row_blocks(len(Z)):
+            anova_sum(terms(rows), self.order, self.strength, out[rows])
         return out
+
+    def weighted_terms(self, Z: np.ndarray, chosen: Sequence[int]) -> np.ndarray:
+        """Return chosen terms of the kernel times their weights, (n_chosen, n, m)."""
+        weights = self.weights[list(chosen)]
+        return self.columns.stacked(Z, chosen) * weights[:, None, None]
 
     def between(self, Z: np.ndarray, Y: np.ndarray) -> np.ndarray:
         """Return the kernel between two sets of encoded rows, (n, m)."""
         own, out = self.columns, np.empty((len(Z), len(Y)))
-        sums = TermSums(self.order, self.strength, out, np.empty_like(out))
-        for q, weight in enumerate(self.weights):
-            columns = list(own.terms[q])
-            is_score = own.is_score[columns]
-            sides = [rows[:, columns] for rows in (Z, Y, own.points)]
-            K = _raw(sides[0], sides[1], is_score)
-            means = [_raw(side, sides[2], is_score).mean(axis=1) for side in sides[:2]]
-            K -= means[0][:, None] + means[1] - own.means[q].mean()
-            sums.add(K * (weight / own.scales[q]))
-        return sums.result()
+
+        def terms() -> Iterator[tuple[np.ndarray, Any]]:
+            for q, weight in enumerate(self.weights):
+                columns = list(own.terms[q])
+                is_score = own.is_score[columns]
+                sides = [rows[:, columns] for rows in (Z, Y, own.points)]
+                K = _raw(sides[0], sides[1], is_score)
+                means = [_raw(side, sides[2], is_score).mean(1) for side in sides[:2]]
+                K -= means[0][:, None] + means[1] - own.means[q].mean()
+                yield K * (weight / own.scales[q]), _ALL
+
+        return anova_sum(terms(), self.order, self.strength, out)
 
     def diagonal(self, Z: np.ndarray) -> np.ndarray:
         """Return the kernel of each encoded row with itself, (n,)."""
         own, out = self.columns, np.empty(len(Z))
-        sums = TermSums(self.order, self.strength, out, np.empty_like(out))
-        for q, weight in enumerate(self.weights):
-            columns = list(own.terms[q])
-            is_score = own.is_score[columns]
-            raw = 2.0 if len(columns) > 1 or is_score[0] else 1.0
-            mean = _raw(Z[:, columns], own.points[:, columns], is_score).mean(axis=1)
-            sums.add((raw - 2 * mean + own.means[q].mean()) * weight / own.scales[q])
-        return sums.result()
+
+        def terms() -> Iterator[tuple[np.ndarray, Any]]:
+            for q, weight in enumerate(self.weights):
+                columns = list(own.terms[q])
+                is_score = own.is_score[columns]
+                raw = 2.0 if len(columns) > 1 or is_score[0] else 1.0
+                mean = _raw(Z[:, columns], own.points[:, columns], is_score).mean(1)
+                centred = raw - 2 * mean + own.means[q].mean()
+                yield centred * (weight / own.scales[q]), _ALL
+
+        return anova_sum(terms(), self.order, self.strength, out)

@@ -107,8 +107,8 @@ def _rounds(own: ColumnKernels, rows: EncodedRows, n_rounds: int, step: Step):
     function that involve the term.
     """
     n_terms = len(own.terms)
-    terms = own.stacked(rows.Z, np.float32)
-    landmarks = own.stacked(own.points, np.float32)
+    terms = own.stacked(rows.Z, range(n_terms), np.float32)
+    landmarks = own.stacked(own.points, range(n_terms), np.float32)
 
     def search(weights, order, strength):
         step()

@@ -55,7 +55,7 @@ class AnovaMap:
         kernel, parts = self.learned.kernel, []
         for owner in subset:
             own = [q for q, o in enumerate(self.learned.encoding.owners) if o == owner]
-            parts.append(_weighted(kernel, Z, own))
+            parts.append(kernel.weighted_terms(Z, own))
         if len(subset) == 2:
             sums = [terms.sum(axis=0) for terms in parts]
             return kernel.strength * sums[0] * sums[1]
@@ -95,7 +95,7 @@ class AnovaMap:
         step = max(1, _ENTRIES // (max(len(owners), 1) * m))
         for start in range(0, len(Z), step):
             rows = slice(start, start + step)
-            terms = _weighted(kernel, Z[rows], range(len(owners)))
+            terms = kernel.weighted_terms(Z[rows], range(len(owners)))
             sums = np.empty((n_single, *terms.shape[1:]))
             for place, owner in enumerate(every):
                 mine = terms[owners == owner]
@@ -107,15 +107,6 @@ class AnovaMap:
                     products = (by_row * dual[:, k]) @ by_row.transpose(0, 2, 1)
                     out[rows, n_single:, k] = kernel.strength * products[:, i, j]
         return out
-
-
-def _weighted(kernel: AnovaKernel, Z: np.ndarray, chosen) -> np.ndarray:
-    """Return chosen terms of the kernel times their weights, (n_chosen, n, m)."""
-    found = np.empty((len(chosen), len(Z), len(kernel.columns.points)))
-    for place, q in enumerate(chosen):
-        table, places = kernel.columns.tables(Z, q, np.float64)
-        found[place] = (table * kernel.weights[q])[places]
-    return found
 
 
 def _own_effect(kernel: AnovaKernel, terms: np.ndarray) -> np.ndarray:

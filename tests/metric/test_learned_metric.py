@@ -13,6 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from sklearn_crt import LearnedMetric, LocalLinearClassifier
+from sklearn_crt.metric._candidates import Learner
 
 METHODS = "evidence", "agop", "nca"
 
@@ -99,6 +100,20 @@ def test_hats_separate_classes_by_several_intervals(rng):
         correct[columns] = model.score(X[1000:], y[1000:])
     assert (model[0].method_, model[0].columns_) == ("agop", "hats")
     assert 1 - correct["auto"] < 0.7 * (1 - correct["linear"])
+
+
+@pytest.mark.parametrize("error, chosen", [(0.97, "agop"), (0.93, "nca")])
+def test_nca_needs_a_clearly_lower_error(error, chosen, rng, monkeypatch):
+    X, y = noisy(rng, 120)
+    search, errors = Learner._search, {"agop": 1.0, "nca": error}
+
+    def found(self, method):
+        return search(self, method)._replace(error=errors[method])
+
+    monkeypatch.setattr(Learner, "_search", found)
+    metric = LearnedMetric(random_state=0).fit(X, y)
+    assert metric.method_ == chosen
+    assert metric.scores_ == {"agop": -1.0, "nca": -error}
 
 
 @pytest.mark.parametrize("method", METHODS)

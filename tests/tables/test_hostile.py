@@ -129,6 +129,20 @@ def test_infinity_is_an_error_that_names_the_column(table, value):
         model.fit(np.array([[1.0], [value]]), [0, 1])
 
 
+def test_complex_numbers_are_an_error(table):
+    X, y = table  # the imaginary part was ignored silently, and the column with it
+    with pytest.raises(ValueError, match="Complex data not supported: column 'z'"):
+        regressor().fit(X.assign(z=X["size"] + 1j), y)
+
+
+def test_lazy_frames_are_an_error():
+    polars = pytest.importorskip("polars")
+    lazy = polars.LazyFrame({"a": [1.0, 2.0], "b": ["x", "y"]})
+    for model in (KernelRegressor(), regressor()):
+        with pytest.raises(TypeError, match=r"collect\(\)"):
+            model.fit(lazy, [1.0, 2.0])
+
+
 def test_text_where_numbers_were(table):
     X, y = table
     model = regressor().fit(X, y)

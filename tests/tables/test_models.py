@@ -1,12 +1,14 @@
 """Blends of ANOVA, logistic and local linear models."""
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 from scipy.stats import entropy
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
@@ -15,6 +17,7 @@ from sklearn_crt.tables import _blend
 from sklearn_crt.tables._blend import (
     TableRows,
     TargetRange,
+    anova_parts,
     blend_weights,
 )
 
@@ -54,16 +57,20 @@ def test_blend_is_the_weighted_average_of_its_parts(table, model, value_of):
     np.testing.assert_allclose(model.predict(X), total[:, 0], atol=1e-12)
 
 
-def test_logistic_part_has_features_and_columns(table, classifier, value_of):
+def test_logistic_part_has_features_and_columns(table, value_of, rng):
     X, y = table
+    y = y + 0.8 * rng.normal(size=len(y))  # without noise, the local part is enough
+    names = np.where(y > 0, "yes", "no")
+    classifier = KernelClassifier(random_state=0).fit(X[:300], names[:300])
     assert classifier.weights_.keys() == {"ANOVA", "logistic", "local linear"}
-    assert classifier.weights_["logistic"] > 0
     blend, V = value_of(classifier).solution, classifier._reader.read(X)
     columns = [blend.anova.kernel_.transform(V), blend.encoding.one_hot(V)]
     columns, labels = np.hstack(columns), np.where(y > 0, 1, 0)
     model = LogisticRegression(C=0.3, tol=1e-6, max_iter=1000)
     expected = model.fit(columns[:300], labels[:300]).predict_proba(columns)
-    found = blend.parts["logistic"].predict(V)
+    kernel = FrozenEstimator(blend.anova.kernel_)
+    part = anova_parts(TargetRange(2), blend.encoding, kernel)["logistic"]
+    found = part.fitted(TableRows(V[:300], labels[:300], np.ones(300))).predict(V)
     np.testing.assert_allclose(found, expected, atol=0.004)  # probabilities have limits
 
 
@@ -211,6 +218,17 @@ def test_many_rows_are_cross_validated_in_part(monkeypatch):
         assert abs(ratio - 1) < 5 * np.sqrt(2 / 300 + 2 / 700)
     assert part.losses_["ANOVA"] != whole.losses_["ANOVA"]
     assert part.score(X[700:], y[700:]) > whole.score(X[700:], y[700:]) - 0.02
+
+
+def test_memory_of_predictions_is_bounded(classifier):
+    X = mixed_table(30_000)[0]
+    classifier.predict_proba(X[:100])
+    tracemalloc.start()
+    classifier.predict_proba(X)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    n_features = len(classifier._value.solution.anova.kernel_.get_feature_names_out())
+    assert peak < len(X) * n_features * 8 / 2  # not all features at once
 
 
 def test_more_folds_than_rows_that_are_tested(table, monkeypatch):
