@@ -386,7 +386,7 @@ def _local_part(
 
     Return None, and add nothing, if its weight on the first fold is small.
     """
-    few, numbers = len(encoded.y) < _FEW, targets.n_classes is None
+    numbers = targets.n_classes is None
     metric = LearnedMetric(
         min(_MOST_AXES, encoded.V.shape[1]),
         method="evidence",
@@ -402,19 +402,14 @@ def _local_part(
     weights = blend_weights(tried, encoded.some(test), targets)
     if weights[-1] < (_LEAST_AT_FIRST if numbers else _LEAST_OF_CLASSES_AT_FIRST):
         return None
-    each = last = local
-    if not few:
-        # The other folds reuse sigma, alpha and the metric. The final fit reuses sigma,
-        # alpha and the type of features, but learns the metric again from all rows.
-        learned, model = fitted.map, fitted.model
-        last = part_of(targets, _LOCAL, sigma=model.sigma_, alpha=model.alpha_)
-        each = last._replace(map=FrozenEstimator(learned))
-        metric = clone(metric).set_params(columns=learned.columns_)
-        last = last._replace(map=metric)
+    if len(encoded.y) >= _FEW:  # the other folds and the final fit use the same metric
+        model = fitted.model
+        local = part_of(targets, _LOCAL, sigma=model.sigma_, alpha=model.alpha_)
+        local = local._replace(map=FrozenEstimator(fitted.map))
     others = folds._replace(pairs=folds.pairs[1:])
-    rest = others.predictions([each] * len(others.pairs), encoded)
+    rest = others.predictions([local] * len(others.pairs), encoded)
     found["local linear"] = np.concatenate([first, rest])
-    return last
+    return local
 
 
 def _with_weights(blend: Blend, found: dict[str, np.ndarray], rows: TableRows) -> Blend:

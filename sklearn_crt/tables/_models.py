@@ -196,11 +196,12 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     -----
     With 600 rows or more, the ANOVA kernel is learned once from all rows, the metric is
     learned once from the rows outside the first fold, and only the coefficients are
-    fitted in each fold. With fewer rows, both the kernel and the metric are learned
-    anew in each fold. The metric is a :class:`LearnedMetric` with
-    ``method="evidence"``. The local linear model is left out if its weight on the first
-    fold is below 0.1, or below 0.25 for class probabilities. Predictions of each model
-    may exceed the range of the targets by at most a fifth of this range.
+    fitted in each fold and to all rows. With fewer rows, both the kernel and the metric
+    are learned anew in each fold and from all rows. The metric is a
+    :class:`LearnedMetric` with ``method="evidence"``. The local linear model is left
+    out if its weight on the first fold is below 0.1, or below 0.25 for class
+    probabilities. Predictions of each model may exceed the range of the targets by at
+    most a fifth of this range.
 
     References
     ----------

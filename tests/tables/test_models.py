@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from sklearn_crt import KernelClassifier, KernelRegressor
+from sklearn_crt import KernelClassifier, KernelRegressor, LearnedMetric
 from sklearn_crt.tables import _blend
 from sklearn_crt.tables._blend import (
     TableRows,
@@ -201,6 +201,21 @@ def test_a_level_that_a_fold_lacks():
     X["shape"] = X["shape"].astype(object).fillna("once")
     model = KernelRegressor(n_folds=2, random_state=0).fit(X, y)
     assert np.isfinite(model.predict(X)).all()
+
+
+def test_final_local_fit_has_the_metric_of_its_loss(monkeypatch):
+    X, y = mixed_table(700)
+    learned, fit = [], LearnedMetric.fit
+
+    def counted(self, *given, **options):
+        learned.append(fit(self, *given, **options))
+        return learned[-1]
+
+    monkeypatch.setattr(LearnedMetric, "fit", counted)
+    model = KernelRegressor(n_folds=2, random_state=0).fit(X, y)
+    assert model.weights_["local linear"] > 0
+    assert len(learned) == 1
+    assert model._value.solution.parts["local linear"].map.estimator is learned[0]
 
 
 def test_many_rows_are_cross_validated_in_part(monkeypatch):
