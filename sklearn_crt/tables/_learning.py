@@ -20,8 +20,10 @@ STRENGTHS: dict[Order, tuple[float, ...]] = {
     2: (0.1, 0.3, 1.0, 3.0),
     "all": (1.0, 2.0),
 }
-# maximum number of rounds, and the relative gain that is needed for another round
-_MOST_ROUNDS, _LEAST_GAIN = 6, 0.005
+# Maximum number of rounds, and the relative gain that is needed for another round.
+# While the error is above _LITTLE_LEARNED, no gain is needed: columns that have effects
+# only in interactions are found after some rounds.
+_MOST_ROUNDS, _LEAST_GAIN, _LITTLE_LEARNED = 6, 0.005, 0.9
 _FLOOR = 0.05  # proportion of the total weight divided equally among the terms
 # if there are more terms, a rough fit selects the most important ones
 _MOST_TERMS = 40
@@ -120,9 +122,10 @@ def _rounds(own: ColumnKernels, rows: EncodedRows, n_rounds: int, step: Step):
         # not become less important as the number of columns grows.
         weights = (1 - _FLOOR) * shares + _FLOOR / max(n_terms, 1)
         found = search(weights * n_terms**0.5, 2, 1.0)
-        is_last = best is not None and found.error > (1 - _LEAST_GAIN) * best.error
+        gains = best is None or found.error <= (1 - _LEAST_GAIN) * best.error
         best = found if best is None or found.error < best.error else best
-        if is_last or not found.coef.any():
+        goes_on = gains or found.error > _LITTLE_LEARNED
+        if not (goes_on and found.coef.any()):
             break
         shares = _total_effects(terms, rows, found)
     return best, shares, search

@@ -141,6 +141,18 @@ def test_pairs_are_found_where_columns_interact():
     assert scores[2] > 0.9
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_pure_interaction_among_many_columns_is_found(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(900, 38))
+    y = np.tanh(2 * X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=900)
+    sampler = AnovaSampler(order=2, n_components=200, random_state=0)
+    model = make_pipeline(sampler, Ridge(0.01)).fit(X[:400], y[:400])
+    # the error does not decrease in the first rounds; the weights are then useless
+    assert sampler.feature_importances_[:2].min() > 0.2
+    assert model.score(X[400:], y[400:]) > 0.5
+
+
 def test_labels_and_several_outputs(table):
     X, y = table
     labels = np.where(y > 0, "yes", "no")
