@@ -73,7 +73,7 @@ class MapSums(FittedValue):
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
         if self.is_fixed:
             return self._with_sums_of((batch,), step)
-        sampler, is_fixed = _fitted_to(self.sampler, batch)
+        sampler, is_fixed = _fitted_with(self.sampler, batch)
         kept = (*self.kept, batch)
         value = replace(self, sampler=sampler, kept=kept, known_total=None)
         n_entries = sum(each.X.shape[0] * each.X.shape[1] for each in kept)
@@ -156,7 +156,7 @@ class MapSums(FittedValue):
             )
 
 
-def _fitted_to(sampler: Any, batch: Batch) -> tuple[Any, bool]:
+def _fitted_with(sampler: Any, batch: Batch) -> tuple[Any, bool]:
     """Return a copy that is also fitted to a batch, and whether its map is fixed."""
     if isinstance(sampler, LifeCycle):
         return with_rows(sampler, *batch[:3]), False

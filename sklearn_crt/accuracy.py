@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from ._compat import Interval, RandomState, StrOptions, validated
+from .inspection import axes_or_new
 from .maps import TrigonometricMap
 from .rows import TableLike
 from .samplers import BaseFeatureSampler
@@ -249,10 +250,7 @@ class Comparison(dict[str, Any]):
         ax : matplotlib Axes
             The axes with the plot; both axes have logarithmic scales.
         """
-        if ax is None:
-            import matplotlib.pyplot as plt
-
-            _, ax = plt.subplots(layout="constrained")
+        ax = axes_or_new(ax)
         for name, mean, error, seconds in zip(*self.values(), strict=True):
             ax.errorbar(seconds * 1e3, mean, np.nan_to_num(error), fmt="o", label=name)
         ax.set(xscale="log", yscale="log", ylabel=_TITLES[self.target])

@@ -31,7 +31,7 @@ def _result(estimator: Any, method: str, X: Any, *options: Any) -> np.ndarray:
     return np.asarray(getattr(estimator, method)(X, *options))
 
 
-def _axes(ax: Any) -> Any:
+def axes_or_new(ax: Any) -> Any:
     """Return the given axes, or the axes of a new figure if they are None."""
     if ax is None:
         import matplotlib.pyplot as plt
@@ -183,7 +183,7 @@ class PredictionIntervalDisplay:
         display : PredictionIntervalDisplay
             The display itself.
         """
-        self.ax_ = ax = _axes(ax)
+        self.ax_ = ax = axes_or_new(ax)
         self.figure_ = ax.figure
         order = np.argsort(self.coverages)[::-1]  # narrow bands are drawn last, on top
         self.bands_ = [
@@ -325,7 +325,7 @@ class CoverageDisplay:
         """
         import matplotlib.pyplot as plt
 
-        self.ax_ = ax = _axes(ax)
+        self.ax_ = ax = axes_or_new(ax)
         self.figure_ = ax.figure
         ax.plot([0, 1], [0, 1], "k:", linewidth=1)
         n_groups = len(self.by_similarity)

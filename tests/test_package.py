@@ -201,7 +201,7 @@ def entries(estimator):
 N_TEXTS = {
     "A_": 3,
     "a_": 3,
-    "alpha": 4,
+    "alpha": 3,
     "alpha_": 3,
     "center": 3,
     "center_": 3,
@@ -222,7 +222,7 @@ N_TEXTS = {
     "phase_": 3,
     "random_state": 8,
     "shape_matrix": 2,
-    "sigma": 6,
+    "sigma": 5,
     "sigma_": 4,
 }
 

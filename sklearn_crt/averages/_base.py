@@ -40,7 +40,7 @@ from ..rows import Sigma, TableLike
 from ._exact import ExactAverages, exact_averages
 from ._features import FeatureAverages
 from ._prototypes import Prototypes, prototype_averages
-from ._row_weights import RowWeightsMixin, kernel_of
+from ._row_weights import RowWeightsMixin, kernel_of_model
 from ._similarity import SimilarityMixin
 from ._sums import N_EFFECTIVE, ApproximationError, Averages
 
@@ -50,7 +50,7 @@ _FEW_FEATURES = 25  # with fewer effective features, relative errors exceed 1 / 
 
 def _has_features(model):
     """Return True if the kernel computes features; otherwise raise AttributeError."""
-    kernel = kernel_of(model)
+    kernel = kernel_of_model(model)
     if is_row_kernel(kernel) or isinstance(kernel, (str, Prototypes)):
         raise AttributeError(
             f"With kernel={kernel!r} there are no random features, and therefore no "

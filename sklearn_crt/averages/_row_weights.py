@@ -121,7 +121,7 @@ def prediction_weights(
         yield shares
 
 
-def kernel_of(model: Any) -> Any:
+def kernel_of_model(model: Any) -> Any:
     """Return the fitted kernel of an estimator, or its parameter before ``fit``."""
     value = vars(model).get("_value")
     return model.kernel if value is None else value.kernel_in_use
@@ -129,7 +129,7 @@ def kernel_of(model: Any) -> Any:
 
 def stores_rows(model: Any) -> bool:
     """Return True if rows or prototypes are stored; otherwise raise AttributeError."""
-    kernel = kernel_of(model)
+    kernel = kernel_of_model(model)
     if not (isinstance(kernel, Prototypes) or is_row_kernel(kernel)):
         raise AttributeError(
             f"With kernel={kernel!r} only sums over the training rows are kept, not "

@@ -14,7 +14,7 @@ from ..rows import Rows, TableLike
 from ..rows.sample import DistinctSample
 from ._keys import Keys
 from ._prototypes import Prototypes
-from ._row_weights import all_rows, kernel_of, log_totals, stores_rows
+from ._row_weights import all_rows, kernel_of_model, log_totals, stores_rows
 from ._sigma import N_KEYS
 
 N_LEFT_OUT = 2000  # number of training rows, each of which is compared with all others
@@ -109,7 +109,7 @@ class Similarity:
 
 def keeps_all_rows(model: Any) -> bool:
     """Return True if all training rows are stored; otherwise raise AttributeError."""
-    if isinstance(kernel_of(model), Prototypes):
+    if isinstance(kernel_of_model(model), Prototypes):
         raise AttributeError(
             "Prototypes are means of training rows, none of which can be left out; use "
             f"the exact kernel, {type(model).__name__}(), to keep the rows."

@@ -24,12 +24,14 @@ from ._nca import learn_nca
 MOST_COLUMNS = 24  # default limit on the number of output columns
 _QUERIES, _KEYS = 500, 1500  # limits on held-out rows and on all rows in the comparison
 _OCTAVES = 2.0 ** np.arange(5)  # candidates for sigma in the comparison
-_SHARE = 0.25  # maximum proportion of rows predicted in the comparison
+# Unless there are few rows, at most a quarter is predicted, because otherwise metrics
+# learned from many fewer rows than there are would be compared.
+_SHARES, _ENOUGH = (0.25, 0.4), 250
 # minimum numbers of rows per feature for trying hat functions: numeric targets, labels
 _ROWS_PER_HAT = 5, 10
 # The error of NCA has to be lower by this factor. NCA minimises the leave-one-out error
 # of the training rows, so later models that select parameters by it are misled.
-_FACTOR_OF_NCA = 1.05
+_FACTOR_OF_NCA = 1.03
 _MANY = 2500  # with more rows, the chosen metric is not relearned from all of them
 _COMPARED = 2500  # maximum number of rows from which AGOP learns in the comparison
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
@@ -108,7 +110,8 @@ class Table:
     @cached_property
     def n_held(self) -> int:
         """Number of rows that are predicted in the comparison."""
-        return min(_QUERIES, int(_SHARE * len(self.X)))
+        least, most = (int(share * len(self.X)) for share in _SHARES)
+        return min(_QUERIES, max(least, min(most, _ENOUGH)))
 
     @cached_property
     def n_seen(self) -> int:
@@ -257,16 +260,18 @@ class Learner:
         return Metric(method, scores, features, components, slopes, metric, deviation)
 
 
-def sigma_of_columns(X: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def sigma_of_columns(
+    X: np.ndarray, y: np.ndarray, weights: np.ndarray, default: float
+) -> np.ndarray:
     """Return one sigma per column, those of a Gaussian process of most evidence.
 
-    They are learned from at most 400 rows. They are nan for constant columns, and for
-    all columns if the targets are constant.
+    They are learned from at most 400 rows. The default is used for constant columns,
+    and for all columns if the targets are constant.
     """
     # X (n, d), y (n,) or (n, k), weights (n,) -> (d,)
     table = Table.of(X, y, weights, by_class=False)
     columns = ColumnFeatures.of(table.X, table.weights, hats=False)
-    sigma = np.full(X.shape[1], np.nan)
+    sigma = np.full(X.shape[1], default)
     if table.targets.size and columns.kept.size:
         rows = columns.standardised(table.X)
         known = rows, table.targets, table.weights

@@ -116,7 +116,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     method : {"auto", "evidence", "agop", "nca"}, default="auto"
         How the metric is learned (see Notes). ``"auto"`` selects the candidate for
         which local linear regression has the lowest error on held-out rows; ``"nca"``
-        is selected if its error is 5 % lower. It needs labels, which may be stored as
+        is selected if its error is 3 % lower. It needs labels, which may be stored as
         floats.
     columns : {"auto", "linear", "hats"}, default="auto"
         Type of the features that are computed from individual columns; the map is

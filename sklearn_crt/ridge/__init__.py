@@ -4,7 +4,4 @@ from ._classifier import RandomFeatureRidgeClassifier
 from ._regressor import RandomFeatureRidge
 
 __all__ = ["RandomFeatureRidge", "RandomFeatureRidgeClassifier"]
-
-
-def __dir__() -> list[str]:
-    return __all__
+__dir__ = __all__.copy  # so that dir() shows the public names alone

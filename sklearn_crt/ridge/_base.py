@@ -66,6 +66,18 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
           numbers, categories and missing values.
         - ``"linear"``: the columns of X are already features, as at the end of a
           pipeline.
+    sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
+        Inverse length scale by which the rows are multiplied: a number, or one number
+        per column; a larger ``sigma`` yields a narrower kernel, and ``length_scale = 1
+        / sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
+        ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
+        between rows. ``"auto"`` selects the multiple of ``"scale"`` with the lowest
+        leave-one-out error or, for classifiers, log loss among 1/4, 1/2, 1 and 2, and
+        also 4 and 8 if X has one or two columns; it keeps a ``sigma`` that was set on a
+        sampler. In regression with the name of a kernel or a kernel object, it may also
+        select one number per column (see the Notes of :class:`RandomFeatureRidge`). If
+        the kernel is ``"linear"``, a callable, a ``FrozenEstimator`` or a transformer
+        of another package, ``sigma`` must be ``"auto"`` and has no effect.
     n_components : int or "auto", default="auto"
         Number of features. With ``"auto"``, it is the number of rows, but at least 1024
         and at most 2048. If there are more than 16,384 rows, it is 1024, because the
@@ -74,6 +86,14 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         If the kernel is a sampler, ``"auto"`` keeps the ``n_components`` of the
         sampler. If it is ``"linear"``, a ``FrozenEstimator`` or a transformer of
         another package, ``n_components`` must be ``"auto"`` and has no effect.
+    alpha : float, array-like or "auto", default="auto"
+        Ridge penalty, or a list of penalties from which one is selected by
+        leave-one-out errors: the one with the lowest error or, for classifiers, as
+        described in the Notes. ``"auto"`` tries 30 penalties, from 1e-7 times the mean
+        squared norm of the centred features to ten times the largest eigenvalue of
+        their Gram matrix. For float32 rows the smallest penalty is at least 5e-7 times
+        that eigenvalue. Penalties that are too small for the variance of the targets or
+        indicators are excluded (see Notes).
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is not penalised.
     random_state : int, RandomState instance or None, default=None
@@ -306,7 +326,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
             return (value.solution.variance(Z),)
 
         (found,), rows, value = self._predictions(X, "score_samples", variances)
-        found = found + unexplained(value, rows)
+        found = found + value.unexplained(rows)
         return to_namespace_of(value.solution.scores(found), X)
 
     def score_path(self) -> dict[str, np.ndarray]:
@@ -406,18 +426,3 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
     @abstractmethod
     def _squeezed(self, values):
         """Return an array (n_outputs, ...) in the shape that users expect."""
-
-
-def unexplained(value: RidgeSums, rows: np.ndarray) -> np.ndarray | float:
-    """Return the prior variance that the landmarks do not explain, or 0.
-
-    If all training rows are landmarks, their leave-one-out errors include this
-    variance, which is not negligible for targets that are fitted nearly exactly.
-    """
-    sampler, alpha = value.fitted_sampler, value.solution.alpha
-    own: Any = getattr(sampler, "_map_of_matrix", None)
-    if not getattr(own, "has_all_rows", False):
-        return 0.0
-    if isinstance(sampler, FrozenEstimator) or not np.all(alpha > 0):
-        return 0.0
-    return own.unexplained(rows)[:, None] / alpha

@@ -33,23 +33,6 @@ class RandomFeatureRidgeClassifier(
 
     Parameters
     ----------
-    sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
-        Inverse length scale by which the rows are multiplied: a number, or one number
-        per column; a larger ``sigma`` yields a narrower kernel, and ``length_scale = 1
-        / sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
-        ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
-        between rows. ``"auto"`` selects the multiple of ``"scale"`` with the lowest
-        leave-one-out log loss among 1/4, 1/2, 1 and 2, and also 4 and 8 if X has one or
-        two columns; it keeps a ``sigma`` that was set on a sampler. If the kernel is
-        ``"linear"``, a callable, a ``FrozenEstimator`` or a transformer of another
-        package, ``sigma`` must be ``"auto"`` and has no effect.
-    alpha : float, array-like or "auto", default="auto"
-        Ridge penalty, or a list of penalties from which one is selected by
-        leave-one-out errors (see Notes). ``"auto"`` tries 30 penalties, from 1e-7 times
-        the mean squared norm of the centred features to ten times the largest
-        eigenvalue of their Gram matrix. For float32 rows the smallest penalty is at
-        least 5e-7 times that eigenvalue. Penalties that are too small for the variance
-        of the indicators are excluded.
     class_weight : dict or "balanced", default=None
         Dictionary that maps each label to the factor by which the weights of its rows
         are multiplied; classes that are not listed have weight 1. Unlike
@@ -72,10 +55,6 @@ class RandomFeatureRidgeClassifier(
         Leave-one-out errors: mean squared errors of the predicted indicators, summed
         over the indicators. An error is infinite if it cannot be computed, or if a
         penalty of ``alpha="auto"`` is too small for the variance of the indicators.
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

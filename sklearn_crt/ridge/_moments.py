@@ -1,13 +1,23 @@
-"""Moments of features and targets, which determine the coefficients."""
+"""Features of rows, chunk by chunk, and their moments with targets."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from .._workers import Workspace
-from ..rows import type_for_weights
+from .._kernels import exp_features
+from .._map_sums import map_of, third_party_features
+from .._workers import (
+    Workspace,
+    blas_within_processors,
+    effective_n_threads,
+    in_threads,
+)
+from ..maps import FeatureMap, iter_path
+from ..rows import Rows, type_for_weights
 
 # The Gram matrix is accumulated block by block. A block has _ROWS_A_COLUMN times as
 # many rows as columns, or fewer if the block would exceed _BLOCK_BYTES, but at least
@@ -180,3 +190,41 @@ class MomentSums:
             eps=self._eps,
             n_rows=self._n_rows,
         )
+
+
+# ------------------------------------------------------------------------- features
+def width_of(path: Sequence[Any]) -> int | None:
+    """Return the number of features, or None if unknown until they are computed."""
+    source = map_of(path[0])
+    return source.n_components if isinstance(source, FeatureMap) else None
+
+
+def by_threads(function: Any, path: Sequence[Any], X: Rows) -> list[Any]:
+    """Return a function's results for consecutive parts of the rows, using threads."""
+    width = width_of(path)
+    if path[0] is not None and width is None:
+        # transformers of other packages manage their own threads
+        return [blas_within_processors(X.shape[0])(function, slice(None))]
+    n_threads = effective_n_threads(None, X.shape[0], width or X.shape[1])
+    return in_threads(function, X.shape[0], n_threads)
+
+
+def chunks_of(
+    path: Sequence[Any], X: Rows
+) -> Iterator[tuple[slice, Iterator[np.ndarray]]]:
+    """Yield chunks of rows, and the features that each sampler computes from them."""
+    sources = [map_of(member) for member in path]
+    if not isinstance(sources[0], FeatureMap):
+        for rows, features, _ in third_party_features(sources[0], X):
+            yield rows, iter((features,))
+        return
+    for source in sources:
+        source.frame.check(X)
+    with np.errstate(over="ignore"):  # the callers check for infinite values
+        if len(sources) == 1:
+            chunks = sources[0].iter_log_features(X, workspace=Workspace())
+            for rows, *features in chunks:
+                yield rows, iter((exp_features(*features),))
+            return
+        for rows, pairs in iter_path(sources, X):
+            yield rows, (exp_features(*features) for features in pairs)

@@ -14,7 +14,7 @@ from .._kernel_parameter import KernelLike
 from .._quantiles import check_levels, levels_of_interval
 from .._supervised import NumbersMixin
 from ..rows import Sigma, TableLike
-from ._base import BaseRandomFeatureRidge, unexplained
+from ._base import BaseRandomFeatureRidge
 
 
 class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
@@ -32,25 +32,6 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
 
     Parameters
     ----------
-    sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
-        Inverse length scale by which the rows are multiplied: a number, or one number
-        per column; a larger ``sigma`` yields a narrower kernel, and ``length_scale = 1
-        / sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
-        ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
-        between rows. ``"auto"`` selects the multiple of ``"scale"`` with the lowest
-        leave-one-out error among 1/4, 1/2, 1 and 2, and also 4 and 8 if X has one or
-        two columns; it keeps a ``sigma`` that was set on a sampler. If ``kernel`` is
-        the name of a kernel or a kernel object, it may also select one number per
-        column (see Notes). If the kernel is ``"linear"``, a callable, a
-        ``FrozenEstimator`` or a transformer of another package, ``sigma`` must be
-        ``"auto"`` and has no effect.
-    alpha : float, array-like or "auto", default="auto"
-        Ridge penalty, or a list of penalties from which the one with the lowest
-        leave-one-out error is selected. ``"auto"`` tries 30 penalties, from 1e-7 times
-        the mean squared norm of the centred features to ten times the largest
-        eigenvalue of their Gram matrix. For float32 rows the smallest penalty is at
-        least 5e-7 times that eigenvalue. Penalties that are too small for the variance
-        of the targets are excluded (see Notes).
     clip : bool, default=True
         Whether predictions, intervals and quantiles are limited to the range of the
         training targets, and predictions with a larger standard deviation than the
@@ -75,10 +56,6 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         Notes).
     noise_variance_ : float or ndarray of shape (n_outputs,)
         Estimated variance of the targets around their expectation.
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
@@ -365,7 +342,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         (mean, *rest), rows, value = self._predictions(X, method, predictions, value)
         if not (variance and rest):
             return mean, None, value
-        return mean, rest[0] + unexplained(value, rows), value
+        return mean, rest[0] + value.unexplained(rows), value
 
     def _expected(self, X, value):
         """Return the same predictions as ``predict``, (n, k)."""

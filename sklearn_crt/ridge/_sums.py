@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 
 from .._compat import cached_property
 from .._fitted import (
@@ -22,23 +23,15 @@ from .._fitted import (
     with_value,
 )
 from .._kernel_parameter import is_row_kernel
-from .._kernels import exp_features
-from .._map_sums import MapSums, map_of, third_party_features
+from .._map_sums import MapSums, map_of
 from .._quantiles import Errors, LeftOut
 from .._state import same
-from .._workers import (
-    Workspace,
-    blas_within_processors,
-    effective_n_threads,
-    in_threads,
-)
 from ..averages._exact import as_kind
-from ..maps import FeatureMap, iter_path
 from ..metric._candidates import sigma_of_columns
 from ..rows import Rows
 from ..rows.sample import DistinctSample
 from ._link import Link
-from ._moments import Moments, MomentSums
+from ._moments import Moments, MomentSums, by_threads, chunks_of, width_of
 from ._solution import HeldOut, Regression, Solution
 
 # candidates for sigma, as multiples of sigma="scale"
@@ -286,9 +279,8 @@ class RidgeSums(MapSums):
     def with_columns_of(self, sample: DistinctSample) -> RidgeSums:
         """Return the sums with candidates learned from a sample of N_LEARNED rows."""
         X = as_kind(sample.X, np.ndarray).astype(np.float64, copy=False)
-        learned = sigma_of_columns(X, sample.y, sample.weights)
-        learned = np.where(np.isnan(learned), self.sampler.sigma_, learned)
-        return replace(self, sigma_of_columns=learned)
+        known = X, sample.y, sample.weights, self.sampler.sigma_
+        return replace(self, sigma_of_columns=sigma_of_columns(*known))
 
     def _with_best_sigma_of(self, batches: tuple[Batch, ...]) -> RidgeSums:
         """Return the sums for the sigma that is best on a sample of the rows.
@@ -319,7 +311,7 @@ class RidgeSums(MapSums):
     @property
     def n_components(self) -> int | None:
         """Number of features, or None if it is unknown until features are computed."""
-        return _width(self.path)
+        return width_of(self.path)
 
     def _moments_of(self, path: tuple[Any, ...], batch: Batch) -> tuple[Moments, ...]:
         """Return the moments of a batch for each sigma."""
@@ -333,7 +325,7 @@ class RidgeSums(MapSums):
                     total.add(Z, Y, weights[rows])
             return tuple(total.moments() for total in sums)
 
-        parts = zip(*_by_threads(add_up, path, batch.X), strict=True)
+        parts = zip(*by_threads(add_up, path, batch.X), strict=True)
         return tuple(reduce(add, each) for each in parts)
 
     # -------------------------------------------------------------- predictions
@@ -393,6 +385,20 @@ class RidgeSums(MapSums):
         """The sampler with the best sigma; None if the rows are features."""
         return self.total.path[self.best]
 
+    def unexplained(self, rows: np.ndarray) -> np.ndarray | float:
+        """Return the prior variance that the landmarks do not explain, or 0.
+
+        If all training rows are landmarks, their leave-one-out errors include this
+        variance, which is not negligible for targets that are fitted nearly exactly.
+        """
+        sampler, alpha = self.fitted_sampler, self.solution.alpha
+        own: Any = getattr(sampler, "_map_of_matrix", None)
+        if not getattr(own, "has_all_rows", False):
+            return 0.0
+        if isinstance(sampler, FrozenEstimator) or not np.all(alpha > 0):
+            return 0.0
+        return own.unexplained(rows)[:, None] / alpha
+
     @cached_property
     def table(self) -> tuple[dict, ...]:
         """The scores of each sigma; for the best sigma, they are based on all rows."""
@@ -433,47 +439,10 @@ class RidgeSums(MapSums):
                 found.append(function(Z.astype(np.float64, copy=False)))
             return found
 
-        blocks = [block for part in _by_threads(of_part, path, X) for block in part]
+        blocks = [block for part in by_threads(of_part, path, X) for block in part]
         return [np.concatenate(each) for each in zip(*blocks, strict=True)]
 
 
 def _best_of(solutions: Sequence[Solution]) -> int:
     """Return the index of the solution with the lowest score; in a tie, the first."""
     return int(np.argmin([solution.score for solution in solutions]))
-
-
-def _width(path: Sequence[Any]) -> int | None:
-    """Return the number of features, or None if unknown until they are computed."""
-    source = map_of(path[0])
-    return source.n_components if isinstance(source, FeatureMap) else None
-
-
-def _by_threads(function: Any, path: Sequence[Any], X: Rows) -> list[Any]:
-    """Return a function's results for consecutive parts of the rows, using threads."""
-    width = _width(path)
-    if path[0] is not None and width is None:
-        # transformers of other packages manage their own threads
-        return [blas_within_processors(X.shape[0])(function, slice(None))]
-    n_threads = effective_n_threads(None, X.shape[0], width or X.shape[1])
-    return in_threads(function, X.shape[0], n_threads)
-
-
-def chunks_of(
-    path: Sequence[Any], X: Rows
-) -> Iterator[tuple[slice, Iterator[np.ndarray]]]:
-    """Yield chunks of rows, and the features that each sampler computes from them."""
-    sources = [map_of(member) for member in path]
-    if not isinstance(sources[0], FeatureMap):
-        for rows, features, _ in third_party_features(sources[0], X):
-            yield rows, iter((features,))
-        return
-    for source in sources:
-        source.frame.check(X)
-    with np.errstate(over="ignore"):  # the callers check for infinite values
-        if len(sources) == 1:
-            chunks = sources[0].iter_log_features(X, workspace=Workspace())
-            for rows, *features in chunks:
-                yield rows, iter((exp_features(*features),))
-            return
-        for rows, pairs in iter_path(sources, X):
-            yield rows, (exp_features(*features) for features in pairs)

@@ -239,9 +239,7 @@ class BaseFeatureSampler(
         """
         value = self._value
         value.check_can_grow("with_sigma")
-        other = with_value(self, value.with_sigma(sigma))
-        other.sigma = sigma
-        return other
+        return with_value(self, value.with_sigma(sigma), {"sigma": sigma})
 
     def _read(  # type: ignore[override]
         self, X: Any, y: Any, X_key: Any, weights: Any, *, first: bool, final: bool
@@ -394,6 +392,9 @@ class BaseFeatureSampler(
     def kernel_variance(self, X: TableLike, Y: TableLike | None = None) -> np.ndarray:
         """Return the exact variance of ``approximate_kernel`` over random frequencies.
 
+        The formulas in the Notes of the samplers hold for ``"iid"`` and
+        ``"orthogonal"``. For ``"simplex"``, and for other couplings with a fixed angle,
+        another function replaces 1F1 in those of Gaussian kernels (see the user guide).
         If ``variance_is_exact_`` is False, the result is the variance for another
         coupling: independent frequencies if the angles between frequencies are not
         fixed (``"simplex+"``, ``"halton"`` and ``"sobol"``), and exactly orthogonal or
@@ -446,5 +447,4 @@ class BaseFeatureSampler(
     @property
     def frequencies_(self) -> np.ndarray:
         """Frequencies, one per column, for rows that are multiplied by ``sigma_``."""
-        feature_map: Any = self.map_
-        return feature_map.frequencies.to_dense()
+        return self.map_.frequencies.to_dense()  # type: ignore[attr-defined]

@@ -40,6 +40,12 @@ class GERFSampler(ExponentialSampler):
         if the features are positive (s = +1 and a real A). If each frequency has two
         columns and ``n_components`` is odd, the last frequency has a single column with
         a random phase.
+    coupling : str or Coupling, default="orthogonal"
+        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
+        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
+        kernel estimate is exactly unbiased for every coupling except the structured
+        ones.
 
     Attributes
     ----------
@@ -110,12 +116,6 @@ class GERFSampler(ExponentialSampler):
 
     If the number of columns is odd, the last column has a frequency of its own. The
     second moment of the estimate from this frequency is larger by :math:`E|fg|^2 / 2`.
-
-    ``kernel_variance`` evaluates the variance formula for ``"iid"`` and
-    ``"orthogonal"``. For ``"simplex"``, and for other couplings with a fixed angle
-    between frequencies, another function replaces 1F1 (see the user guide on
-    couplings). The docstring of ``kernel_variance`` describes its result for all other
-    couplings.
 
     References
     ----------

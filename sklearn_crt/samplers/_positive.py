@@ -21,18 +21,6 @@ class PositiveRBFSampler(ExponentialSampler):
     ``fit`` computes the column means and, for ``sigma="scale"`` or ``"median"``, the
     scale of the columns.
 
-    Parameters
-    ----------
-    coupling : str or Coupling, default="orthogonal"
-        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
-        ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
-        ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
-        kernel estimate is exactly unbiased for every coupling except the structured
-        ones. ``"antithetic"`` draws pairs of frequencies w and -w; different pairs have
-        orthogonal directions. If X has d columns and there are at least 2 d features,
-        this coupling has the lowest error and needs half as many multiplications as
-        ``"orthogonal"``.
-
     See Also
     --------
     sklearn_crt.OPRFSampler : Positive features optimised for the data.
@@ -49,12 +37,6 @@ class PositiveRBFSampler(ExponentialSampler):
 
     where :math:`q = |x + y|^2` and p is the number of ordered pairs of frequencies in
     the same orthogonal block ([3]_, theorem 3.2).
-
-    ``kernel_variance`` evaluates the variance formula for ``"iid"`` and
-    ``"orthogonal"``. For ``"simplex"``, and for other couplings with a fixed angle
-    between frequencies, another function replaces 1F1 (see the user guide on
-    couplings). The docstring of ``kernel_variance`` describes its result for all other
-    couplings.
 
     References
     ----------
@@ -181,18 +163,6 @@ class OPRFSampler(ExponentialSampler):
     A depends only on the means and variances of the columns, which ``fit`` computes in
     O(n d) operations for n rows with d columns.
 
-    Parameters
-    ----------
-    coupling : str or Coupling, default="orthogonal"
-        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
-        ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
-        ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
-        kernel estimate is exactly unbiased for every coupling except the structured
-        ones. ``"antithetic"`` draws pairs of frequencies w and -w; different pairs have
-        orthogonal directions. If X has d columns and there are at least 2 d features,
-        this coupling has the lowest error and needs half as many multiplications as
-        ``"orthogonal"``.
-
     Attributes
     ----------
     A_ : float
@@ -238,12 +208,6 @@ class OPRFSampler(ExponentialSampler):
     With ``coupling="simplex+"``, each frequency has the weight :math:`|w| e^{2A|w|^2}`,
     so the directions of the frequencies depend on A. If the mean of :math:`|x + y|^2`
     for which A is optimal exceeds 1/2, ordinary simplex frequencies are drawn instead.
-
-    ``kernel_variance`` evaluates the variance formula for ``"iid"`` and
-    ``"orthogonal"``. For ``"simplex"``, and for other couplings with a fixed angle
-    between frequencies, another function replaces 1F1 (see the user guide on
-    couplings). The docstring of ``kernel_variance`` describes its result for all other
-    couplings.
 
     References
     ----------

@@ -211,12 +211,6 @@ class TrigRBFSampler(BaseFeatureSampler):
     the same block and :math:`g(q) = e^{-q} - {}_1F_1(d; d/2; -q/2)` is the variance
     reduction of an orthogonal pair [2]_.
 
-    ``kernel_variance`` evaluates the variance formula for ``"iid"`` and
-    ``"orthogonal"``. For ``"simplex"``, and for other couplings with a fixed angle
-    between frequencies, another function replaces 1F1 (see the user guide on
-    couplings). The docstring of ``kernel_variance`` describes its result for all other
-    couplings.
-
     References
     ----------
     .. [1] A. Rahimi, B. Recht, "Random Features for Large-Scale Kernel Machines",

@@ -62,7 +62,7 @@ def error(log_kernel, y):
     n_rows = 1 / np.sum(weights**2, axis=1)
     own = n_rows * found[truth]
     smoothed = (own + 0.3 / truth.shape[1]) / (n_rows + 0.3)
-    return mistakes.sum() - 0.2 * np.log(smoothed).sum()
+    return mistakes.sum() - 0.5 * np.log(smoothed).sum()
 
 
 @pytest.mark.parametrize("kernel", list(LOG_KERNELS))

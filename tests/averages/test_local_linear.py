@@ -155,7 +155,7 @@ def test_sigma_and_ridge_are_of_least_leave_one_out_error(labels, rng):
         shares = softmax(-0.5 * (scale * multiple) ** 2 * squares, axis=1)
         n_rows = 1 / np.sum(shares**2, axis=1)
         own = n_rows * found[np.arange(120), y]
-        return mistakes - 0.2 * np.log((own + 0.15) / (n_rows + 0.3))
+        return mistakes - 0.5 * np.log((own + 0.15) / (n_rows + 0.3))
 
     def least(multiples, ridges):
         return min((errors(m, r).sum(), m, r) for m in multiples for r in ridges)

@@ -37,18 +37,6 @@ def _extremum(function: Any) -> Any:
     return reduced
 
 
-def _torch_stack(arrays: Any, *, axis: int = 0) -> Tensor:
-    return torch.stack(tuple(arrays), axis)
-
-
-def _torch_astype(x: Tensor, dtype: torch.dtype, *, copy: bool = True) -> Tensor:
-    return x.to(dtype, copy=copy)
-
-
-def _torch_take(x: Tensor, indices: Tensor, *, axis: int = 0) -> Tensor:
-    return torch.index_select(x, axis, indices)
-
-
 def _cumulative(function: Any) -> Any:
     def running(x: Tensor, *, axis: int) -> Tensor:
         return function(x, axis).values
@@ -80,7 +68,7 @@ def _torch_namespace() -> Namespace:
         ),
         **_of_torch("ones_like", "reshape", "sin", "sqrt", "square", "sum"),
         **_of_torch("arange", "where", "zeros_like"),
-        "astype": _torch_astype,
+        "astype": lambda x, dtype, *, copy=True: x.to(dtype, copy=copy),
         "broadcast_arrays": torch.broadcast_tensors,
         "cumulative_max": _cumulative(torch.cummax),
         "cumulative_min": _cumulative(torch.cummin),
@@ -90,8 +78,8 @@ def _torch_namespace() -> Namespace:
         "values_are_known": _torch_values_are_known,
         "moveaxis": torch.movedim,
         "min": _extremum(torch.amin),
-        "stack": _torch_stack,
-        "take": _torch_take,
+        "stack": lambda arrays, *, axis=0: torch.stack(tuple(arrays), axis),
+        "take": lambda x, index, *, axis=0: torch.index_select(x, axis, index),
     }
     return SimpleNamespace(**{**compat, **own})
 
