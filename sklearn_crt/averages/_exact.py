@@ -212,8 +212,7 @@ class ExactAverages(RowAverages):
         if not self._is_auto:
             best = best_multiple(*options, rows.shape[0], np.ones(1))
             return Choice(first, best.targets)
-        n_rows = sum(X.shape[0] for X, *_ in self.parts)
-        best = best_multiple(*options, number_of_distinct_rows(few, n_rows))
+        best = best_multiple(*options, number_of_distinct_rows(few))
         return Choice(first * best.multiple, best.targets)
 
     def converted(self, converter: Callable[[Any], Any]) -> ExactAverages:

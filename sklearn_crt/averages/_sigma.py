@@ -94,19 +94,16 @@ def best_multiple(
     return best._replace(multiple=best.multiple * factor)
 
 
-def number_of_distinct_rows(few: DistinctSample, most: int) -> float:
+def number_of_distinct_rows(few: DistinctSample) -> float:
     """Return the number of distinct rows, which is estimated if ``few`` is a sample.
 
     If exactly k of n random numbers in [0, 1) are below h, n is about k / h. The
-    relative error of this estimate is about 1 / sqrt(k), or 1 % for 10,000 rows. It is
-    larger if the hashes of many rows have the same leading half, but the number of rows
-    including copies, ``most``, is never exceeded.
+    relative error of this estimate is about 1 / sqrt(k), or 1 % for 10,000 rows.
     """
     n_rows = len(few.keys)
     if n_rows < few.size:
         return n_rows
-    estimate = (n_rows - 1) * 2.0**64 / float(few.keys[-1])
-    return min(max(n_rows, estimate), most)
+    return max(n_rows, (n_rows - 1) * 2.0**64 / float(few.keys[-1]))
 
 
 def _log_path(
