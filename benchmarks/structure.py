@@ -63,8 +63,8 @@ from .tables import ROOT, Table
 # Of each row: the most that the gate allows, and what it is to become, where that is
 # less. What grows for a good reason moves its limit here, in the commit that says why.
 LIMITS = {
-    "lines of the package": ([33405], [24800]),
-    "lines of code": ([18565], [14300]),
+    "lines of the package": ([33450], [24800]),
+    "lines of code": ([18610], [14300]),
     "modules": ([127], None),
     "modules with one importer: private, not of models and samplers": ([11, 22], None),
     "names with two meanings": ([0], None),
@@ -85,7 +85,7 @@ LIMITS = {
         [271, 184],
         [180],
     ),
-    "RandomFeatureRidge, 2 partial_fit, predict: calls, moves": ([1072, 685], [500]),
+    "RandomFeatureRidge, 2 partial_fit, predict: calls, moves": ([1504, 939], [500]),
     "LearnedMetric, LocalLinearRegressor: calls, moves": ([1853, 839], None),
     "LearnedMetric, LocalLinearClassifier: calls, moves": ([3141, 1804], [2500]),
     "own classes in the MRO of OPRF, Matern, GERF, Hybrid": ([4, 4, 4, 3], None),
