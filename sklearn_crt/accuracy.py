@@ -23,7 +23,7 @@ from .rows import TableLike
 from .samplers import BaseFeatureSampler
 
 __all__ = ["Comparison", "compare_samplers", "n_components_for"]
-__dir__ = __all__.copy  # so that dir() shows the public names alone
+__dir__ = __all__.copy  # so that dir() shows only public names
 
 _SIDE = 8  # number of queries and of keys in a block of pairs
 _MOST = 10**7  # maximum number of frequencies

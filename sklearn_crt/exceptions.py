@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 __all__ = ["ApproximationWarning"]
-__dir__ = __all__.copy  # so that dir() shows the public names alone
+__dir__ = __all__.copy  # so that dir() shows only public names
 
 
 class ApproximationWarning(RuntimeWarning):

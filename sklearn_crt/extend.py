@@ -43,4 +43,4 @@ __all__ = [
     "get_coupling",
     "register",
 ]
-__dir__ = __all__.copy  # so that dir() shows the public names alone
+__dir__ = __all__.copy  # so that dir() shows only public names

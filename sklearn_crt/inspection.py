@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["CoverageDisplay", "PredictionIntervalDisplay"]
-__dir__ = __all__.copy  # so that dir() shows the public names alone
+__dir__ = __all__.copy  # so that dir() shows only public names
 
 _N_VALUES = 200  # number of values of the column for which targets are predicted
 _N_GROUPS = 10  # number of groups of rows, formed by similarity to the training data

@@ -28,7 +28,7 @@ __all__ = [
     "laplacian_kernel",
     "matern_kernel",
 ]
-__dir__ = __all__.copy  # so that dir() shows the public names alone
+__dir__ = __all__.copy  # so that dir() shows only public names
 
 _BLOCK_ENTRIES = 2**17  # number of kernel values computed at a time (a megabyte)
 

@@ -168,7 +168,7 @@ class LinearAttentionState:
 
     def _arrays(self):
         """Return the arrays of the state by name, each (..., n_heads, n, n_columns)."""
-        # sums and what Seen and Groups hold are set together, after the first token
+        # all three are arrays once the first token has been processed
         sums, seen, groups = cast(Any, (self._sums, self._seen, self._groups))
         found = {"values": sums.values, "log_scale": sums.log_scale}
         if groups is not None:

@@ -12,4 +12,4 @@ __all__ = [
     "NadarayaWatsonRegressor",
     "Prototypes",
 ]
-__dir__ = __all__.copy  # so that dir() shows the public names alone
+__dir__ = __all__.copy  # so that dir() shows only public names

@@ -35,8 +35,8 @@ from ._targets import OneHot
 _AMOUNTS = np.geomspace(0.05, 10, 9).tolist()
 _EXPONENTS = (2.0 ** np.arange(-0.75, 2.25, 0.25)).tolist()
 # The leave-one-out log loss includes this number of additional rows with random labels.
-# It would be too optimistic in a learned metric, which depends on all labels, and if
-# none of the few rows that are left out is misclassified.
+# Without them, it would be too optimistic if none of a few rows is misclassified, or in
+# a learned metric, which depends on the labels of all rows.
 _RANDOM_ROWS = 2
 _MOST_ROWS, _LEAST_ROWS = 1000, 200  # limits on the number of rows left out one by one
 _MOST_PRODUCTS = 2**33  # limit on the number of kernel values times target columns
@@ -92,7 +92,7 @@ class Smoothing(NamedTuple):
         xp, n_classes = namespace_of(shares), shares.shape[1]
         if n_classes == 1:
             return shares
-        # where all kernel values vanish, the class prior is not changed
+        # where all kernel values vanish, the class prior remains unchanged
         powers = np.where(np.isinf(sizes), 1.0, self.exponent)
         added = self.amount / n_classes / (self.rows_per_weight * sizes)
         powers, added = (asarray_like(a[:, None], shares) for a in (powers, added))
@@ -153,7 +153,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
 
     The values of a, between 0.05 and 10, and t, between 0.6 and 4, minimise the
     leave-one-out log loss on up to 1000 training rows, to which two rows with random
-    labels are added. They ensure that no probability is too close to 0 if hardly any
+    labels are added. These rows keep probabilities away from 0 even if hardly any
     training row is misclassified. Both values are chosen when ``predict_proba`` is
     called for the first time. Neither a nor t changes the order of the classes, so
     ``predict`` does not need them. With :class:`Prototypes`, both a and t are 1,

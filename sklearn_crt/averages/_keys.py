@@ -101,7 +101,7 @@ class Keys:
     ) -> Iterator[tuple[slice, KernelSums]]:
         """Yield slices of the queries and their kernel sums.
 
-        ``left_out`` excludes the rows that are equal to a query.
+        With ``left_out``, training rows that are equal to a query are excluded.
         """
         stored = self.stored(X, sigma)
         stored.frame.check(X)

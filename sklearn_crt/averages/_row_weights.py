@@ -69,7 +69,7 @@ def effective_sizes(
 ) -> np.ndarray:
     """Return the effective number of training rows behind each prediction.
 
-    It is infinite if all kernel values of a query vanish.
+    The number is infinite if all kernel values of a query vanish.
     """
     # -> (n_queries,)
     found, (*_, weights) = np.empty(X.shape[0]), all_rows(keys)
@@ -282,7 +282,7 @@ class RowWeightsMixin:
         """
         value, rows = self._host_rows(X, "effective_sample_size")
         found = effective_sizes(value.keys, rows, value.sigma)
-        # the prediction is the mean of all targets if all kernel values vanish
+        # if all kernel values vanish, the prediction is the mean of all targets
         return self._cast(np.minimum(found, all_rows(value.keys)[2].sum()), X)
 
     @available_if(stores_rows)

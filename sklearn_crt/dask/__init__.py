@@ -7,4 +7,4 @@ from .blocks import map_rows
 from .fitting import fit
 
 __all__ = ["fit", "map_rows"]
-__dir__ = __all__.copy  # so that dir() shows the public names alone
+__dir__ = __all__.copy  # so that dir() shows only public names

@@ -110,8 +110,7 @@ def fit(
     regression). Each block is read a third time to draw a sample of the rows if kernel
     averages select ``sigma``, or if ridge regression learns one ``sigma`` per column. A
     single pass suffices if the map is already fixed (``FrozenEstimator(sampler)``) and
-    ``classes`` is given. Each scaler in a pipeline
-    requires an additional pass.
+    ``classes`` is given. Each scaler in a pipeline requires an additional pass.
 
     Results are reproducible: the statistics are added in a tree of fixed order, so two
     runs agree to the last bit, no matter which worker processes which block. Apart from
@@ -391,7 +390,7 @@ def _or_raise(found, sample_weight=None):
 
 
 def _columns_of_ridge(model, sampler, blocks, sample_weight):
-    """Return the field with one sigma per column, if these are candidates."""
+    """Return a field of ``RidgeSums``: one sigma per column, if this is learned."""
     batch = Batch(np.zeros((0, 0)), np.zeros(0), np.zeros(0))
     value = replace(empty_value(model, batch), sampler=sampler)
     if not value.learns_columns:
@@ -402,7 +401,7 @@ def _columns_of_ridge(model, sampler, blocks, sample_weight):
 
 
 def _rows_of_ridge(shell, block):
-    """Return those rows of a block from which one sigma per column may be learned."""
+    """Return a sample of a block's rows, from which one sigma per column is learned."""
     model, batch = read_rows(shell, *block[:3])
     return FittedPart(DistinctSample.of([batch], N_LEARNED), columns_of(model))
 

@@ -3,4 +3,4 @@
 from .uci import fetch_uci
 
 __all__ = ["fetch_uci"]
-__dir__ = __all__.copy  # so that dir() shows the public names alone
+__dir__ = __all__.copy  # so that dir() shows only public names

@@ -24,20 +24,20 @@ from ._nca import learn_nca
 MOST_COLUMNS = 24  # default limit on the number of output columns
 _QUERIES, _KEYS = 500, 1500  # limits on held-out rows and on all rows in the comparison
 _OCTAVES = 2.0 ** np.arange(5)  # candidates for sigma in the comparison
-# Unless there are few rows, at most a quarter is predicted, because otherwise metrics
-# learned from many fewer rows than there are would be compared.
+# A quarter of the rows is held out, so that candidates are learned from most of them.
+# If this is less than _ENOUGH rows, up to _ENOUGH are held out, but at most 40 %.
 _SHARES, _ENOUGH = (0.25, 0.4), 250
 # minimum numbers of rows per feature for trying hat functions: numeric targets, labels
 _ROWS_PER_HAT = 5, 10
-# The error of NCA has to be lower by this factor. NCA minimises the leave-one-out error
-# of the training rows, so later models that select parameters by it are misled.
+# NCA is chosen only if its error is lower by this factor. Because it minimises the
+# leave-one-out error, this error misleads models that later select parameters by it.
 _FACTOR_OF_NCA = 1.03
 _MANY = 2500  # with more rows, the chosen metric is not relearned from all of them
 _COMPARED = 2500  # maximum number of rows from which AGOP learns in the comparison
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
-_PENALTY_OF_RIDGE = 1.0  # larger than for metrics, which are judged by held-out rows
-# rows are ordered pseudo-randomly, by the fractional part of a projection times this,
-# which is rounded so that rounding errors do not change the order of equal rows
+_PENALTY_OF_RIDGE = 1.0  # larger than for metrics, which are tested on held-out rows
+# Rows are sorted by the fractional part of a random projection with this scale. It is
+# rounded, so that rounding errors do not change the order of equal rows.
 _TURNS, _DIGITS = 1024.0, 6
 
 
@@ -197,8 +197,8 @@ class Learner:
         if method == "evidence":
             return root_of(learn_evidence(S, targets, weights))
         if method == "agop":
-            # maximising the evidence for many features would take as long as AGOP
-            # itself, and its metric is not a better starting point than the identity
+            # With many features, maximising the evidence takes as long as AGOP, and the
+            # resulting metric is not a better starting point than the identity.
             first = np.eye(S.shape[1]) if self.hats else self.root("evidence", n_rows)
             M = first @ first.T
             return root_of(learn_agop(S, targets, weights, M, seed=seed))
@@ -263,10 +263,10 @@ class Learner:
 def sigma_of_columns(
     X: np.ndarray, y: np.ndarray, weights: np.ndarray, default: float
 ) -> np.ndarray:
-    """Return one sigma per column, those of a Gaussian process of most evidence.
+    """Return the sigma of each column that maximises a Gaussian process's evidence.
 
-    They are learned from at most 400 rows. The default is used for constant columns,
-    and for all columns if the targets are constant.
+    At most 400 rows are used. Constant columns, and all columns if the targets are
+    constant, get the default.
     """
     # X (n, d), y (n,) or (n, k), weights (n,) -> (d,)
     table = Table.of(X, y, weights, by_class=False)
@@ -276,7 +276,7 @@ def sigma_of_columns(
         rows = columns.standardised(table.X)
         known = rows, table.targets, table.weights
         _, found = most_evidence(*known, STAGES[:1], _PENALTY_OF_RIDGE)
-        # quarter octaves, which rounding errors in the search hardly ever change
+        # rounded to quarter octaves, which hardly ever depend on rounding errors
         octaves = np.rint(found[:-1] * (4 / math.log(2))) / 4
         sigma[columns.kept] = 2.0**octaves / columns.deviation
     return sigma

@@ -48,7 +48,7 @@ class ColumnFeatures:
         knots = []
         for j in kept if hats else ():
             found = np.unique(weighted_quantiles(share[None], X[:, j], _KNOTS))
-            # a hat function between values that differ by rounding errors is a step
+            # A hat function between nearly equal values would be a step.
             gaps = np.diff(found, prepend=-np.inf)
             knots.append(found[gaps > _CLOSEST * deviation[j]])
         none = np.zeros(0)
@@ -124,7 +124,7 @@ def _between_knots(
     """
     # (n_rows, n_columns), (n_columns, n_knots) -> three arrays (n_rows, n_columns)
     left = np.zeros(x.shape, int)
-    # the slope at a knot is that on its right, whatever the rounding errors
+    # At a knot, use the slope to the right of it, regardless of rounding errors.
     nearly = _CLOSEST * (knots[:, 1] - knots[:, 0])
     for knot, following in pairwise(knots[:, 1:].T):
         left += (x >= knot - nearly) & np.isfinite(following)

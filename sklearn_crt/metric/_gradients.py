@@ -28,7 +28,7 @@ _COMMON = 2.0 ** np.arange(-3, 2)  # candidate scales, in units of sqrt(2 / n_co
 _NOISE = 0.05, 1e-6, 10.0  # initial noise variance, and its bounds
 _RANGE = 7.0, 5.0  # maximum distances of log scales below and above the common value
 # Parameters are rounded to multiples of this after each stage. Otherwise the search
-# would amplify rounding errors, and other processors could select another sigma.
+# would amplify rounding errors, and sigma could differ between processors.
 _STEP = 2.0**-8
 _LEAST_LOG = -100.0  # lower bound of the log kernel, which avoids subnormal numbers
 _LEAST_SIZE = 1e-12  # lower bound of the variance, for constant targets
@@ -119,7 +119,7 @@ def most_evidence(
     stages: tuple[tuple[int, int, float], ...] = STAGES,
     penalty: float = _PENALTY,
 ) -> tuple[GaussianProcess, np.ndarray]:
-    """Return a Gaussian process, and the log scales and log noise of most evidence.
+    """Return a Gaussian process, and log scales and log noise with the most evidence.
 
     Each stage uses the first rows, so rows must be in random order. Their columns must
     be standardised.
@@ -191,8 +191,8 @@ def learn_agop(
     """Return the metric of the last round that lowered the error on held-out rows.
 
     ``metric`` determines the distribution of the frequencies in the first round. A
-    multiple of it is added to the result, because the gradients alone are too
-    concentrated on the directions in which the training rows determine them best.
+    multiple of it is added to the result, because the gradients alone give too much
+    weight to the directions that the training rows determine most precisely.
     """
     # X (n, d), targets (n, k), weights (n,), metric (d, d) -> (d, d)
     X, targets, weights = (a[: MOST_ROWS["agop"]] for a in (X, targets, weights))
@@ -256,7 +256,7 @@ def one_round(
 
 def _solve(gram: np.ndarray, cross: np.ndarray, penalty: float) -> np.ndarray:
     """Return the coefficients of ridge regression."""
-    penalized = gram.T.copy(order="F")  # for a symmetric matrix, the fastest copy
+    penalized = gram.T.copy(order="F")  # the fastest way to copy a symmetric matrix
     penalized[np.diag_indices_from(penalized)] += penalty
     _, coefficients, failed = lapack.dposv(penalized, cross, overwrite_a=1)
     if failed:

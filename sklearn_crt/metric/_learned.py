@@ -115,9 +115,9 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         columns are returned, but no more than there are features (see ``columns``).
     method : {"auto", "evidence", "agop", "nca"}, default="auto"
         How the metric is learned (see Notes). ``"auto"`` selects the candidate for
-        which local linear regression has the lowest error on held-out rows; ``"nca"``
-        is selected if its error is 3 % lower. It needs labels, which may be stored as
-        floats.
+        which local linear regression has the lowest error on held-out rows, but
+        ``"nca"`` only if its error is at least 3 % lower than all others. ``"nca"``
+        requires labels, which may be stored as floats.
     columns : {"auto", "linear", "hats"}, default="auto"
         Type of the features that are computed from individual columns; the map is
         linear in these features. With ``"linear"``, they are the standardised columns,
@@ -185,7 +185,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
       random Fourier features of up to 8192 rows. The frequencies of the first round are
       drawn according to the metric of ``"evidence"`` (with hat functions, the
       identity), and those of each later round according to that of the previous round.
-      The first metric, with a weight of 0.03, is added to the result.
+      The initial metric, with a weight of 0.03, is added to the result.
     * ``"nca"`` is neighbourhood components analysis [3]_. It minimises the log loss of
       leave-one-out kernel averages by 150 steps of Adam on minibatches of 1000 rows,
       starting from the metric of ``"agop"`` (with hat functions, ``"evidence"``).

@@ -4,4 +4,4 @@ from ._classifier import RandomFeatureRidgeClassifier
 from ._regressor import RandomFeatureRidge
 
 __all__ = ["RandomFeatureRidge", "RandomFeatureRidgeClassifier"]
-__dir__ = __all__.copy  # so that dir() shows the public names alone
+__dir__ = __all__.copy  # so that dir() shows only public names

@@ -296,8 +296,9 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         The score is the proportion of training rows whose leave-one-out predictions
         have a variance at least as large as that of the prediction for the given row.
         About 1 % of new rows from the same distribution have scores of at most 0.01. A
-        score near 0 indicates that a prediction may be an extrapolation. Classifiers
-        estimate the variances, with a standard error of about 18 %.
+        score near 0 indicates that a prediction may be an extrapolation. In
+        classification, the variances are estimated with a relative standard error of
+        about 18 %.
 
         Parameters
         ----------

@@ -88,13 +88,13 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     become unreasonably large (``python -m benchmarks.choices ridge_tables`` compares
     errors on twelve tables).
 
-    With ``sigma="auto"`` and a kernel that is not a sampler, two of the candidates have
-    one sigma per column, which is small for columns that hardly affect the targets.
-    They are once and twice the values for which a Gaussian process has the largest
-    marginal likelihood, as far as 15 iterations of L-BFGS can find them ([2]_ section
-    5.1). These values are learned from a random sample of 400 rows, drawn like the one
-    above. This requires two or more columns, at most 400 columns, and at least ten rows
-    per column.
+    With ``sigma="auto"`` and the name of a kernel or a kernel object, two further
+    candidates have one sigma per column, which is small for columns that hardly affect
+    the targets. They are s and 2 s, where s contains the inverse length scales of a
+    Gaussian process that maximise a penalised marginal likelihood ([2]_ section 5.1)
+    in up to 15 iterations of L-BFGS on a random sample of 400 rows, drawn like the one
+    above. These candidates are tried only if X has at least two columns, at most 400
+    columns, and at least ten rows per column.
 
     For a row with centred features z, the standard deviation of a new target is
 

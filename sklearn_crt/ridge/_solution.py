@@ -38,8 +38,8 @@ _LEAST_LEFT, _ROUNDING = 1e-10, 30
 # small tables.
 _NEAR = 1.1
 _LEAST_FREEDOM = 0.001  # minimum residual degrees of freedom per row
-# Classifiers estimate variances of predictions from this number of random combinations
-# of the axes, with a relative standard error of 18 %.
+# In classifiers, variances of predictions are estimated from this number of random
+# combinations of the axes, with a relative standard error of 18 %.
 _COMBINED = 64
 
 
@@ -81,7 +81,7 @@ class Solution:
     axes: np.ndarray  # (D, r), or (D, _COMBINED) for classification
     factors: np.ndarray  # (r, k), or (_COMBINED, 1)
     spread: np.ndarray  # (k,), variances, or mean squares without an intercept
-    # of minus the leave-one-out variances of the rows; None for regression
+    # distribution of the negative leave-one-out variances; None for regression
     similarities: Distribution | None
     calibration: Errors | Link | None = None  # computed only for the best sigma
 
@@ -121,9 +121,10 @@ class Solution:
         return self.mean_variance + along @ self.factors
 
     def scores(self, variance: np.ndarray) -> np.ndarray:
-        """Return the proportions of rows with leave-one-out variances as large, (n,).
+        """Return the proportions of rows with at least these variances, (n,).
 
-        The variances of predictions are relative to the noise variance.
+        The given variances of predictions are relative to the noise variance. They are
+        compared with the leave-one-out variances of the training rows.
         """
         if self.similarities is None:
             assert isinstance(self.calibration, Errors)

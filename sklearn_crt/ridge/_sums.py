@@ -38,9 +38,9 @@ from ._solution import HeldOut, Regression, Solution
 _MULTIPLES = 0.25, 0.5, 1.0, 2.0
 _OF_FEW = *_MULTIPLES, 4.0, 8.0  # for few columns, along which targets may vary faster
 _FEW = 2
-# Candidates with one sigma per column, as multiples of the values of most evidence in
-# N_LEARNED rows; more rows favour larger values. They are not tried with fewer than
-# _ROWS_TO_LEARN rows per column, because their leave-one-out errors would be too small.
+# Candidates with one sigma per column are these multiples of the values that maximise
+# the evidence of N_LEARNED rows; with more rows, larger values are better. With fewer
+# than _ROWS_TO_LEARN rows per column, their leave-one-out errors would be too small.
 _OF_COLUMNS, N_LEARNED, _ROWS_TO_LEARN = (1.0, 2.0), 400, 10
 # Limits on the number of features with n_components="auto". Models with 2048 features
 # are slightly more accurate than those with 1024. With more than _MANY rows, however,
@@ -263,13 +263,13 @@ class RidgeSums(MapSums):
 
     @property
     def _n_rows(self) -> float:
-        """Number of training rows; weights count rows unless their mean is below 1."""
+        """Number of training rows, or the sum of the weights if it is larger."""
         rows = self.sampler._value.statistics.query
         return max(rows.weight, rows.n_rows)
 
     @property
     def learns_columns(self) -> bool:
-        """Whether some of the candidates have a learned sigma for each column."""
+        """Whether candidates with one sigma per column are learned."""
         if not self.selects_sigma or self.settings.n_classes is not None:
             return False
         n_columns = self.sampler.n_features_in_
@@ -277,7 +277,7 @@ class RidgeSums(MapSums):
         return n_columns > 1 and enough and is_row_kernel(self.settings.kernel)
 
     def with_columns_of(self, sample: DistinctSample) -> RidgeSums:
-        """Return the sums with candidates learned from a sample of N_LEARNED rows."""
+        """Return the sums with one sigma per column, learned from the sample."""
         X = as_kind(sample.X, np.ndarray).astype(np.float64, copy=False)
         known = X, sample.y, sample.weights, self.sampler.sigma_
         return replace(self, sigma_of_columns=sigma_of_columns(*known))

@@ -141,7 +141,7 @@ class Centers:
 
 
 def validated_centers(centers: Any, n_centers: int, n_features: int) -> Rows:
-    """Return a validated copy of centres that a user gave, (n_centers, n_features)."""
+    """Return a validated copy of the user's centres, (n_centers, n_features)."""
     with config_context(array_api_dispatch=False):
         points = check_array(
             centers,

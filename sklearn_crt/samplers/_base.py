@@ -393,8 +393,9 @@ class BaseFeatureSampler(
         """Return the exact variance of ``approximate_kernel`` over random frequencies.
 
         The formulas in the Notes of the samplers hold for ``"iid"`` and
-        ``"orthogonal"``. For ``"simplex"``, and for other couplings with a fixed angle,
-        another function replaces 1F1 in those of Gaussian kernels (see the user guide).
+        ``"orthogonal"``. For ``"simplex"`` and other couplings with a fixed angle, the
+        function 1F1 in the formulas of Gaussian kernels is replaced by another one (see
+        the user guide).
         If ``variance_is_exact_`` is False, the result is the variance for another
         coupling: independent frequencies if the angles between frequencies are not
         fixed (``"simplex+"``, ``"halton"`` and ``"sobol"``), and exactly orthogonal or

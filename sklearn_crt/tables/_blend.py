@@ -39,8 +39,8 @@ _FEW = 600  # with fewer rows, each fold learns its own kernel and metric
 _LEAST_ROWS = 40  # with fewer rows, only the ANOVA part is used
 _LEAST_SHARE = 0.05  # minimum importance in similarities, relative to the mean
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
-# Minimum weight on the first fold for which the slow local linear part is kept. It
-# rarely improves class probabilities.
+# The local linear part, which is slow and rarely improves class probabilities, is kept
+# only if its weight on the first fold is at least this (numbers, class probabilities).
 _LEAST_AT_FIRST, _LEAST_OF_CLASSES_AT_FIRST = 0.1, 0.25
 _PENALTY = 0.3  # parameter C of logistic regression
 _RIDGE = RandomFeatureRidge, RandomFeatureRidgeClassifier
@@ -76,7 +76,7 @@ class TableRows(NamedTuple):
     weights: np.ndarray  # (n,), numbers of rows
 
     def with_copies(self, n_most: int) -> TableRows:
-        """Return rows in which one of weight w occurs w times, up to ``n_most`` times.
+        """Return each row of weight w repeated w times, but at most ``n_most`` times.
 
         Equal rows are merged, but cross-validation has to train on some of them and to
         test on others. Otherwise the folds of a table with few distinct rows differ
@@ -93,7 +93,7 @@ class TableRows(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One of the blended models, with bounded predictions; possibly after a map."""
+    """One of the blended models, with bounded predictions and an optional map."""
 
     targets: TargetRange
     model: Any
@@ -101,7 +101,7 @@ class Part(NamedTuple):
     most_rows: int | None = None
 
     def fitted(self, rows: TableRows) -> Part:
-        """Return a copy whose models are fitted to the first ``most_rows`` rows."""
+        """Return a copy that is fitted to the first ``most_rows`` rows."""
         rows = rows.some(slice(self.most_rows))
         V, given = rows.V, (rows.y, rows.weights)
         own = None if self.map is None else clone(self.map).fit(V, *given)
@@ -131,14 +131,14 @@ def part_of(targets: TargetRange, kinds: Any, *args: Any, **options: Any) -> Par
 
 
 class FeaturesAndColumns(BaseEstimator):
-    """The features of a fitted sampler, followed by scores and indicators."""
+    """The features of a fitted sampler, followed by the one-hot encoded columns."""
 
     def __init__(self, sampler: FrozenEstimator, encoding: Encoding):
         self.sampler = sampler
         self.encoding = encoding
 
     def fit(self, *given: np.ndarray) -> Self:
-        """Do nothing, as the columns do not depend on the rows of a fold."""
+        """Do nothing, because the columns do not depend on the rows of a fold."""
         return self
 
     def transform(self, V: np.ndarray) -> np.ndarray:
@@ -147,7 +147,7 @@ class FeaturesAndColumns(BaseEstimator):
         m = len(self.sampler.get_feature_names_out())
         out = np.empty((len(V), m + columns.shape[1]))
         out[:, m:] = columns
-        for rows in row_blocks(len(V)):  # the features are not stored twice
+        for rows in row_blocks(len(V)):  # in blocks, to avoid a copy of all features
             out[rows, :m] = self.sampler.transform(V[rows])
         return out
 
@@ -155,10 +155,10 @@ class FeaturesAndColumns(BaseEstimator):
 def anova_parts(
     targets: TargetRange, encoding: Encoding, sampler: FrozenEstimator
 ) -> dict[str, Part]:
-    """Return ridge regression or classification, and logistic regression for labels."""
+    """Return the ridge model and, for labels, logistic regression on its features."""
     parts = {"ANOVA": part_of(targets, _RIDGE, sampler)}
     if targets.n_classes is not None:
-        # imported here, because it is rarely needed
+        # imported here, because only classifiers need it
         from sklearn.linear_model import LogisticRegression
 
         model = LogisticRegression(C=_PENALTY, max_iter=200)
@@ -351,9 +351,9 @@ def _with_all_parts(blend: Blend, rows: TableRows, folds: Folds, step: Step) -> 
 def _anova_predictions(
     blend: Blend, rows: TableRows, one_hot: np.ndarray, folds: Folds
 ) -> dict[str, np.ndarray]:
-    """Return predictions for the test rows of each fold with the ANOVA kernel.
+    """Return each ANOVA part's predictions for the test rows of all folds.
 
-    Each fold learns its own kernel only if there are few rows.
+    The kernel is learned anew in each fold only if there are few rows.
     """
     targets, encoding, kernel = blend.targets, blend.encoding, blend.anova.kernel_
     n_rows, kernels = len(rows.y), [kernel] * len(folds.pairs)

@@ -109,7 +109,7 @@ def anova_sum(
 ) -> np.ndarray:
     """Write the ANOVA kernel of weighted terms to ``out``, and return it.
 
-    ``terms`` yields kernels at some values, and the index of each row's value.
+    For each term, ``terms`` yields kernel values, and the index of each row's values.
     """
     c, squares = out.dtype.type(strength), np.zeros_like(out)
     out[:] = 1 if order == "all" else 0
@@ -123,7 +123,7 @@ def anova_sum(
         else:
             out += term
             squares += np.square(term)
-    if tables:  # a sparse matrix of indicators adds the rows of all tables
+    if tables:  # one product with a sparse matrix adds the rows of all tables
         firsts = np.cumsum([0, *map(len, tables)])
         columns = np.stack(indices, axis=1) + firsts[:-1]
         starts = np.arange(len(columns) + 1) * len(tables)

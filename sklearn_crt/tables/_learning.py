@@ -21,8 +21,8 @@ STRENGTHS: dict[Order, tuple[float, ...]] = {
     "all": (1.0, 2.0),
 }
 # Maximum number of rounds, and the relative gain that is needed for another round.
-# While the error is above _LITTLE_LEARNED, no gain is needed: columns that have effects
-# only in interactions are found after some rounds.
+# While the error is above _LITTLE_LEARNED, no gain is needed, because it can take some
+# rounds to find columns that have effects only in interactions.
 _MOST_ROUNDS, _LEAST_GAIN, _LITTLE_LEARNED = 6, 0.005, 0.9
 _FLOOR = 0.05  # proportion of the total weight divided equally among the terms
 # if there are more terms, a rough fit selects the most important ones

@@ -49,8 +49,8 @@ class BaseKernelModel(LifeCycle):
         ``"logistic"``. A model with weight 0 is not used. With fewer than 40 rows, only
         ``"ANOVA"`` is used.
     losses_ : dict of str and float
-        The mean loss of each model on rows to which it was not fitted: squared error
-        for numbers, log loss for labels.
+        The mean loss of each model that was evaluated in all folds, on rows to which it
+        was not fitted: squared error for numbers, log loss for labels.
     feature_importances_ : ndarray of shape (n_features,)
         Importance of each column of X in the ANOVA model; the importances sum to 1.
     """
@@ -200,8 +200,8 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     are learned anew in each fold and from all rows. The metric is a
     :class:`LearnedMetric` with ``method="evidence"``. The local linear model is left
     out if its weight on the first fold is below 0.1, or below 0.25 for class
-    probabilities. Predictions of each model may exceed the range of the targets by at
-    most a fifth of this range.
+    probabilities. In regression, predictions of each model may exceed the range of the
+    targets by at most a fifth of this range.
 
     References
     ----------
@@ -356,7 +356,7 @@ class KernelClassifier(ClassifierMixin, BaseKernelModel):
 
     See Also
     --------
-    RandomFeatureRidgeClassifier : With ``AnovaSampler()``, it is one of the models.
+    RandomFeatureRidgeClassifier : Faster; with ``AnovaSampler()``, one of the models.
     KernelRegressor : The corresponding regressor, with details of the method.
 
     Examples

@@ -169,14 +169,14 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
 
     Initially, all weights are equal. In each of up to six rounds a ridge regression is
     fitted, and the weight of a column is set to the standard deviation of the sum of
-    all effects that involve it, plus a small constant. The iteration ends when the
-    generalised cross-validation error is below 0.9 of the variance and decreases by
-    less than 0.5 %. The same error is used to select the order and the strength. If
-    there are more than 40 columns, only the 40 that are most important in a rough fit
-    are kept. The kernel is learned from a
-    sample of at most 4096 distinct rows; ``freeze`` discards this sample. Targets that
-    are strings, booleans or integers with at most 100 distinct values are treated as
-    labels, and the regression targets are then the class indicators.
+    all effects that involve it, plus a small constant. The iteration ends early if the
+    generalised cross-validation error is at most 0.9 times the variance of the targets
+    and decreases by less than 0.5 %. The same error is used to select the order and the
+    strength. If there are more than 40 columns, only the 40 that are most important in
+    a rough fit are kept. The kernel is learned from a sample of at most 4096 distinct
+    rows; ``freeze`` discards this sample. Targets that are strings, booleans or
+    integers with at most 100 distinct values are treated as labels, and the regression
+    targets are then the class indicators.
 
     References
     ----------

@@ -33,4 +33,4 @@ __all__ = [
     "check_attention",
     "check_sampler",
 ]
-__dir__ = __all__.copy  # so that dir() shows the public names alone
+__dir__ = __all__.copy  # so that dir() shows only public names

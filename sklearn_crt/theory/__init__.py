@@ -26,4 +26,4 @@ __all__ = [
     "rff_gap",
     "sample_conformity",
 ]
-__dir__ = __all__.copy  # so that dir() shows the public names alone
+__dir__ = __all__.copy  # so that dir() shows only public names

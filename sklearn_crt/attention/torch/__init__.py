@@ -21,7 +21,7 @@ __all__ = [
     "replace_attention",
     "rotary",
 ]
-__dir__ = __all__.copy  # so that dir() shows the public names alone
+__dir__ = __all__.copy  # so that dir() shows only public names
 
 
 # Functions of torch with their names in the array API standard. Those of
