@@ -168,7 +168,7 @@ class LinearAttentionState:
 
     def _arrays(self):
         """Return the arrays of the state by name, each (..., n_heads, n, n_columns)."""
-        # all three are arrays once the first token has been processed
+        # set by the first token; seen and groups remain None for positive features
         sums, seen, groups = cast(Any, (self._sums, self._seen, self._groups))
         found = {"values": sums.values, "log_scale": sums.log_scale}
         if groups is not None:

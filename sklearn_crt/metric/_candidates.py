@@ -29,15 +29,15 @@ _OCTAVES = 2.0 ** np.arange(5)  # candidates for sigma in the comparison
 _SHARES, _ENOUGH = (0.25, 0.4), 250
 # minimum numbers of rows per feature for trying hat functions: numeric targets, labels
 _ROWS_PER_HAT = 5, 10
-# NCA is chosen only if its error is lower by this factor. Because it minimises the
-# leave-one-out error, this error misleads models that later select parameters by it.
+# NCA is chosen only if its error is lower by this factor: it minimises leave-one-out
+# errors of the training rows, which then mislead models that select parameters by them.
 _FACTOR_OF_NCA = 1.03
 _MANY = 2500  # with more rows, the chosen metric is not relearned from all of them
 _COMPARED = 2500  # maximum number of rows from which AGOP learns in the comparison
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
 _PENALTY_OF_RIDGE = 1.0  # larger than for metrics, which are tested on held-out rows
-# Rows are sorted by the fractional part of a random projection with this scale. It is
-# rounded, so that rounding errors do not change the order of equal rows.
+# Rows are sorted by the fractional parts of a random projection with this scale, which
+# are rounded so that rounding errors do not change the order of equal rows.
 _TURNS, _DIGITS = 1024.0, 6
 
 

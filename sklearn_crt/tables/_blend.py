@@ -40,7 +40,7 @@ _LEAST_ROWS = 40  # with fewer rows, only the ANOVA part is used
 _LEAST_SHARE = 0.05  # minimum importance in similarities, relative to the mean
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
 # The local linear part, which is slow and rarely improves class probabilities, is kept
-# only if its weight on the first fold is at least this (numbers, class probabilities).
+# only if its weight on the first fold is at least this: for numbers, and for labels.
 _LEAST_AT_FIRST, _LEAST_OF_CLASSES_AT_FIRST = 0.1, 0.25
 _PENALTY = 0.3  # parameter C of logistic regression
 _RIDGE = RandomFeatureRidge, RandomFeatureRidgeClassifier

@@ -338,9 +338,9 @@ class KernelClassifier(ClassifierMixin, BaseKernelModel):
 
     The class probabilities are weighted averages of the predictions of three models:
     ridge classification with the ANOVA kernel of :class:`AnovaSampler`, logistic
-    regression on the features of this kernel, the numbers and the categories, and local
-    linear regression in a learned metric. The weights minimise the log loss of
-    cross-validated predictions.
+    regression on the features of this kernel, the numbers and the one-hot encoded
+    categories, and local linear classification in a learned metric. The weights
+    minimise the log loss of cross-validated predictions.
 
     Parameters
     ----------
