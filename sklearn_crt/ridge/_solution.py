@@ -32,6 +32,9 @@ _MOST_SPREAD = 5.0
 # cannot be computed. This is assumed if 1 minus its leverage is below _LEAST_LEFT, or
 # below _ROUNDING times the machine epsilon of the features.
 _LEAST_LEFT, _ROUNDING = 1e-10, 30
+# Errors and log losses with a smaller relative difference count as equal. The errors of
+# models that interpolate hardly depend on the penalty.
+_TIE = 1e-6
 # Among the penalties whose squared error is at most _NEAR times the smallest, the one
 # with the lowest log loss is selected. The penalty with the smallest squared error
 # often has a larger log loss than others, but log losses alone are too uncertain on
@@ -207,7 +210,8 @@ class Regression:
             root = np.sqrt(rows.weights / self.unit)[:, None]
             centred = root * (rows.Z - self.moments.z_mean)
             values, left = eigh(centred @ centred.T, check_finite=False)
-            known = values > eps * values.max(initial=0)
+            # centring makes one eigenvalue zero, apart from a rounding error
+            known = values > 16 * eps * values.max(initial=0)
             values = values[known]
             vectors = centred.T @ (left[:, known] / np.sqrt(values))
         else:
@@ -354,11 +358,11 @@ class Regression:
     @cached_property
     def best(self) -> np.ndarray:
         """Index of the best penalty for each output, (k,); the largest wins a tie."""
-        values, tie = self.errors, 1e-10
+        values = self.errors
         if self.log_losses is not None:
             losses = np.where(np.isnan(self.log_losses), np.inf, self.log_losses)
-            values, tie = losses[:, None], 1e-6  # log losses are less accurate
-        near = values <= values.min(axis=0) * (1 + tie)
+            values = losses[:, None]
+        near = values <= values.min(axis=0) * (1 + _TIE)
         index = np.argmax(np.where(near, self.alphas[:, None], -1), axis=0)
         return np.broadcast_to(index, self._total.shape)
 

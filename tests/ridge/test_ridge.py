@@ -626,6 +626,21 @@ def test_the_default_is_safe_with_few_rows():
         assert model.score(parts[1], parts[3]) > 0.9
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_rounding_errors_do_not_choose_the_penalty(seed):
+    """Models that interpolate have nearly equal errors for all small penalties.
+
+    Centring makes one eigenvalue of the Gram matrix zero, apart from a rounding error.
+    """
+    rng = np.random.default_rng(seed)
+    X, y = rng.random((15, 30)), rng.integers(3, size=15).astype(float)
+    alphas = [
+        RandomFeatureRidge(n_components=64, random_state=0).fit(rows, y).alpha_
+        for rows in (X, *(X * (1 + 1e-15 * rng.normal(size=(4, 15, 30)))))
+    ]
+    assert_allclose(alphas, alphas[0], rtol=1e-6)
+
+
 @pytest.mark.parametrize("kernel", ["gaussian", "matern", FIXED, "linear"], ids=repr)
 def test_scores_of_samples_of_classifiers(kernel, rng):
     """The scores are uniform for rows of the same distribution.
