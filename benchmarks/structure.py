@@ -63,7 +63,7 @@ from .tables import ROOT, Table
 # Of each row: the most that the gate allows, and what it is to become, where that is
 # less. What grows for a good reason moves its limit here, in the commit that says why.
 LIMITS = {
-    "lines of the package": ([33450], [24800]),
+    "lines of the package": ([33455], [24800]),
     "lines of code": ([18610], [14300]),
     "modules": ([127], None),
     "modules with one importer: private, not of models and samplers": ([11, 22], None),
