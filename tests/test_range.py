@@ -209,6 +209,6 @@ def test_phases_beyond_what_a_float_resolves_are_told_of(
     rows[:7] *= 1e8 * near
     with pytest.warns(RuntimeWarning) as caught:
         fitted.transform(convert(rows))
-    (message,) = (str(w.message) for w in caught if "sines" in str(w.message))
+    (message,) = (str(w.message) for w in caught if "phases" in str(w.message))
     assert "For 7 rows" in message
     assert f"which {np.dtype(dtype).name} does not resolve" in message

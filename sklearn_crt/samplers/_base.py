@@ -53,8 +53,7 @@ class BaseFeatureSampler(
     The samplers satisfy ``E[transform(x) @ transform_key(y)] == exact_kernel(x, y)``. A
     subclass defines its parameters (``__init__``, ``_parameter_constraints``) and the
     method ``_make_map``, which returns the :class:`~sklearn_crt.extend.FeatureMap` for
-    these parameters and the statistics of the rows. This class implements everything
-    else.
+    these parameters and the statistics of the rows. This class implements the rest.
 
     Attributes
     ----------

@@ -89,7 +89,7 @@ def warn_of_phases(sampler: Any, rows: Any, feature_map: FeatureMap) -> None:
     n_rows, most = feature_map.frame.count_unresolved(rows, rate)
     if n_rows:
         warn(
-            f"For {n_rows} rows {type(sampler).__name__} takes sines and cosines of "
+            f"For {n_rows} rows, {type(sampler).__name__} computes features from "
             f"phases beyond {most:.2g}, which {rows.dtype} does not resolve, so these "
             "features are noise. Use a smaller sigma or float64, or scale the "
             "columns, for instance with StandardScaler.",

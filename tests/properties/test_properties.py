@@ -27,7 +27,8 @@ OWN_WARNINGS = (
     r"|For \d+ rows all the kernel weights|The average of a training row depends"
     "|The rows look like no features|partial_fit changed the map"
     r"|.*on a sample of rows the stated error|This hybrid needs|\d+ maps need"
-    r"|All rows are equal|A norm \|w\| of|Kernel values of|For \d+ rows \w+ takes sines"
+    r"|All rows are equal|A norm \|w\| of|Kernel values of"
+    r"|For \d+ rows, \w+ computes features"
 )
 
 

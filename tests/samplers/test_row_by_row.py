@@ -20,7 +20,7 @@ from ..cases import array_libraries, sampler_cases
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:A norm:RuntimeWarning"),
-    pytest.mark.filterwarnings("ignore:For .* takes sines and cos:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:For .* computes features from:RuntimeWarning"),
     pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need"),
 ]
 SIZES = 1, 2, 3, 7, 64
