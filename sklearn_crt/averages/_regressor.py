@@ -26,7 +26,7 @@ from ..rows import Rows, TableLike
 from ._base import BaseNadarayaWatson
 from ._keys import Keys
 from ._row_weights import all_rows, log_kernels, shares_of
-from ._similarity import Similarity, keeps_all_rows
+from ._similarity import ComparedRows, Similarity, keeps_all_rows
 from ._sums import trust
 from ._targets import RegressionTargets
 
@@ -81,10 +81,10 @@ class Residuals:
             weights,
             np.sqrt(share @ (few.y - share @ few.y) ** 2),
         )
-        distances = similarity.left_out.distances
-        first = slice(len(distances))
+        compared = similarity.left_out
+        first = slice(len(compared.scores))
         deviations = found.deviations(
-            few.X[first], predictions[first], distances, left_out=True
+            few.X[first], predictions[first], compared, left_out=True
         )
         ratios = residuals[first] / np.where(deviations > 0, deviations, 1)
         # the ratios of all rows are assumed to have the same distribution
@@ -95,7 +95,7 @@ class Residuals:
         self,
         X: Rows,
         predictions: np.ndarray,
-        distances: np.ndarray,
+        compared: ComparedRows,
         *,
         left_out: bool = False,
     ) -> np.ndarray:
@@ -103,7 +103,7 @@ class Residuals:
 
         ``left_out`` excludes training rows that are equal to the query.
         """
-        # predictions (n_queries, n_outputs), distances (n_queries,)
+        # predictions (n_queries, n_outputs)
         found = np.empty(predictions.shape)
         mean = self.weights @ self.squares / self.weights.sum()
         for rows, logs in log_kernels(self.keys, X, self.sigma, left_out=left_out):
@@ -114,7 +114,10 @@ class Residuals:
                 sums = size * (shares @ self.squares[:, k]) + _ROWS_OF_PRIOR * mean[k]
                 variances = sums / (size + _ROWS_OF_PRIOR) * (1 + _ROWS_OF_FIT / size)
                 found[rows, k] = variances
-        spread = _DISTANT_DEVIATIONS * distances[:, None] * self.spread
+        # predictions are less accurate where training rows are sparse
+        sparse = np.maximum(0.5 - compared.scores[:, None], 0)
+        found *= (1 + 2 * sparse**2) ** 2
+        spread = _DISTANT_DEVIATIONS * compared.distances[:, None] * self.spread
         return np.sqrt(found + spread**2)
 
     def _log_prediction_kernel(self, queries, output):
@@ -307,8 +310,11 @@ class NadarayaWatsonRegressor(NumbersMixin, RegressorMixin, BaseNadarayaWatson):
         the error is
 
         .. math:: \tau(x)^2 = \frac{k s^2(x) + 2 s^2}{k + 2}
-           \left(1 + \frac{3}{k}\right) + (2.5\, \delta(x)\, s_y)^2, \quad
-           \delta(x) = \max\left(1 - \frac{s(x)}{0.05}, 0\right)^3
+           \left(1 + \frac{3}{k}\right)
+           \left(1 + 2 \max\left(\tfrac12 - u(x), 0\right)^2\right)^2
+           + (2.5\, \delta(x)\, s_y)^2,
+
+        .. math:: \delta(x) = \max\left(1 - \frac{u(x)}{0.05}, 0\right)^3
            \min\left(\max\left(\frac{r(x)}{r_{99}}, 1\right), 5\right) .
 
         Here :math:`s^2(x)` is the weighted mean of the squared residuals of up to
@@ -317,10 +323,12 @@ class NadarayaWatsonRegressor(NumbersMixin, RegressorMixin, BaseNadarayaWatson):
         of the difference between predictions, because noise often grows with the
         prediction; its length scale is half the standard deviation of the predictions.
         The effective number of these rows is k, and :math:`s^2` is the unweighted mean
-        of their squared residuals. The last term widens the distribution for rows
-        unlike the training data: :math:`s_y` is the standard deviation of the targets,
-        s(x) the score of :meth:`score_samples`, r(x) the mean distance to the five
-        nearest neighbours, which enters this score, and :math:`r_{99}` the 99 %
+        of their squared residuals. The factor with the score u(x) of
+        :meth:`score_samples`, which is at most 1.5 before it is squared, widens the
+        distribution where training rows are sparse. The last term widens it further for
+        rows unlike the training data: :math:`s_y` is the standard deviation of the
+        targets, r(x) the mean distance to the five nearest neighbours, which enters the
+        score, and :math:`r_{99}` the 99 %
         quantile of this distance among the training rows. Hence the term is zero for
         95 % of new rows from the same distribution. It increases with the distance from
         the training rows, as the error does if the targets follow a linear trend, but
@@ -347,7 +355,7 @@ class NadarayaWatsonRegressor(NumbersMixin, RegressorMixin, BaseNadarayaWatson):
         >>> model = NadarayaWatsonRegressor().fit(x, y)
         >>> np.round(model.predict_quantiles([[0.2], [0.8]], [0.16, 0.5, 0.84]), 1)
         array([[ 0.7,  0.9,  1.1],
-               [-1.8, -1.1, -0.3]])
+               [-1.7, -1.1, -0.3]])
 
         The standard deviation of the noise is x, that is, 0.2 for the first row and 0.8
         for the second row.
@@ -424,8 +432,8 @@ class NadarayaWatsonRegressor(NumbersMixin, RegressorMixin, BaseNadarayaWatson):
         value, rows = self._host_rows(X, method)
         residuals, seen = Residuals.of(value), value.seen
         predictions = np.clip(to_host(self._decode(value, X)), seen.least, seen.most)
-        distances = residuals.similarity.compared(rows).distances
-        deviations = residuals.deviations(rows, predictions, distances)
+        compared = residuals.similarity.compared(rows)
+        deviations = residuals.deviations(rows, predictions, compared)
         found = residuals.errors.quantiles(deviations, levels) + predictions[..., None]
         if getattr(self, "clip", False):
             np.clip(found, seen.least[:, None], seen.most[:, None], out=found)
