@@ -27,7 +27,7 @@ from ..rows import Sigma, TableLike
 from ..rows.sample import DistinctSample
 from ._base import BaseNadarayaWatson
 from ._exact import ExactAverages, RowAverages
-from ._row_weights import all_rows, effective_sizes
+from ._row_weights import all_rows, effective_sizes, left_out_means
 from ._sums import normalised, probabilities, trust
 from ._targets import OneHot
 
@@ -38,7 +38,7 @@ _EXPONENTS = (2.0 ** np.arange(-0.75, 2.25, 0.25)).tolist()
 # Without them, it would be too optimistic if none of a few rows is misclassified, or in
 # a learned metric, which depends on the labels of all rows.
 _RANDOM_ROWS = 2
-_MOST_ROWS, _LEAST_ROWS = 1000, 200  # limits on the number of rows left out one by one
+_ROWS = 200, 1000  # limits on the number of rows left out one by one
 _MOST_PRODUCTS = 2**33  # limit on the number of kernel values times target columns
 
 
@@ -67,16 +67,13 @@ class Smoothing(NamedTuple):
             # leave-one-out frequencies cannot be computed without the rows
             return cls(rows_per_weight=max(1.0, float(len(y) / weights.sum())))
         n_columns = keys.targets.n_averages + keys.targets.n_products(X.shape[1])
-        n_rows = int(_MOST_PRODUCTS // (len(y) * n_columns))
-        n_rows = min(max(n_rows, _LEAST_ROWS), _MOST_ROWS)
+        n_rows = np.clip(_MOST_PRODUCTS // (len(y) * n_columns), *_ROWS).item()
         few = DistinctSample.of([(X, y, weights)], n_rows)
         # inverse of a typical weight, to which tiny weights hardly contribute
         scale = float(few.weights.sum() / (few.weights @ few.weights))
-        parts = [sums.scores for _, sums in keys.sums(few.X, sigma, left_out=True)]
-        scores = np.maximum(np.concatenate(parts)[:, : keys.targets.n_averages], 0)
-        total = scores.sum(axis=1, keepdims=True)
-        shares = scores / np.where(total > 0, total, 1)
-        shares = np.where(total > 0, shares, value.seen.shares)
+        prior = value.seen.shares
+        scores = left_out_means(keys, few.X, sigma, prior)
+        shares = probabilities(scores, prior, None)
         sizes = effective_sizes(keys, few.X, sigma, left_out=True)
         own, added = np.arange(len(few.y)), _RANDOM_ROWS / (scale * few.weights.sum())
 
@@ -193,9 +190,8 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     on up to 2000 rows, in octaves and then in half octaves, and each row is predicted
     from the sums of features after subtracting its own contribution. Among the
     multiples whose error rates are within half a standard error of the lowest error
-    rate, the one with the lowest Brier score is selected. The Brier score alone would
-    favour too large a ``sigma``. In both cases, all copies of a row are left out
-    together.
+    rate, the one with the lowest Brier score is selected. In both cases, all copies of
+    a row are left out together.
 
     References
     ----------

@@ -19,13 +19,12 @@ from .._array import (
 )
 from .._compat import available_if
 from .._fitted import computed_once
-from .._kernels import least_log
 from .._quantiles import Errors, check_levels, levels_of_interval
 from .._supervised import NumbersMixin
 from ..rows import Rows, TableLike
 from ._base import BaseNadarayaWatson
 from ._keys import Keys
-from ._row_weights import all_rows, log_kernels, shares_of
+from ._row_weights import left_out_means, log_kernels, shares_of
 from ._similarity import ComparedRows, Similarity, keeps_all_rows
 from ._sums import trust
 from ._targets import RegressionTargets
@@ -67,7 +66,7 @@ class Residuals:
     def _computed(cls, value: Any) -> Residuals:
         keys, similarity, seen = value.keys, Similarity.of(value), value.seen
         few = similarity.few
-        predictions = leave_one_out_predictions(keys, few.X, value.sigma)
+        predictions = left_out_means(keys, few.X, value.sigma, seen.mean)
         predictions = np.clip(predictions, seen.least, seen.most)
         residuals = few.y - predictions
         weights = few.weights * (len(few.weights) / few.weights.sum())
@@ -131,20 +130,6 @@ class Residuals:
         return -0.5 * np.subtract.outer(queries / width, own / width) ** 2
 
 
-def leave_one_out_predictions(
-    keys: Keys, X: Rows, sigma: float | np.ndarray
-) -> np.ndarray:
-    """Predict each row without using the row itself or its copies."""
-    _, y, weights = all_rows(keys)
-    predictions = np.tile(np.average(y, axis=0, weights=weights), (X.shape[0], 1))
-    for rows, sums in keys.sums(X, sigma, left_out=True):
-        found = keys.targets.weight(sums.scores)
-        has_any = (found > 0) & (sums.log_scale[:, 0] > least_log(sums.log_scale))
-        values = sums.scores[has_any, :-1] / found[has_any, None]
-        predictions[np.flatnonzero(has_any) + rows.start] = values
-    return predictions
-
-
 class NadarayaWatsonRegressor(NumbersMixin, RegressorMixin, BaseNadarayaWatson):
     r"""Nadaraya-Watson regression: averages of the targets weighted by a kernel.
 
@@ -182,13 +167,9 @@ class NadarayaWatsonRegressor(NumbersMixin, RegressorMixin, BaseNadarayaWatson):
     only if all kernel weights of the row vanish.
 
     ``sigma="auto"`` minimises the mean squared leave-one-out error relative to the
-    variance of each output. With an exact kernel, multiples of ``"scale"`` from 1/2 to
-    32 are compared on up to 1000 training rows, first in octaves (factors of two), then
-    in quarters of an octave around the best one. With a sampler, multiples from 1/4 to
-    16 are compared on up to 2000 rows, in octaves and then in half octaves, and each
-    row is predicted from the sums of features after subtracting its own contribution.
-    ``"scale"`` is kept unless the error of another multiple is lower by more than one
-    standard error. In both cases, all copies of a row are left out together.
+    variance of each output, among the multiples of ``"scale"`` that
+    :class:`NadarayaWatsonClassifier` compares. With a sampler, ``"scale"`` is kept
+    unless the error of another multiple is lower by more than one standard error.
 
     References
     ----------
@@ -324,16 +305,15 @@ class NadarayaWatsonRegressor(NumbersMixin, RegressorMixin, BaseNadarayaWatson):
         prediction; its length scale is half the standard deviation of the predictions.
         The effective number of these rows is k, and :math:`s^2` is the unweighted mean
         of their squared residuals. The factor with the score u(x) of
-        :meth:`score_samples`, which is at most 1.5 before it is squared, widens the
-        distribution where training rows are sparse. The last term widens it further for
-        rows unlike the training data: :math:`s_y` is the standard deviation of the
+        :meth:`score_samples` widens the distribution where training rows are sparse, by
+        up to a half. The last term, which is zero for 95 % of new rows from the same
+        distribution, widens it further: :math:`s_y` is the standard deviation of the
         targets, r(x) the mean distance to the five nearest neighbours, which enters the
-        score, and :math:`r_{99}` the 99 %
-        quantile of this distance among the training rows. Hence the term is zero for
-        95 % of new rows from the same distribution. It increases with the distance from
-        the training rows, as the error does if the targets follow a linear trend, but
-        only up to a limit. The residuals are computed in the first call, which takes
-        about as much additional time as predictions for these training rows.
+        score, and :math:`r_{99}` the 99 % quantile of this distance among the training
+        rows. Like errors if targets follow a linear trend, the term increases with the
+        distance from the training rows, but only up to a limit. The residuals are
+        computed in the first call, which takes about as much additional time as
+        predictions for these training rows.
 
         This is the normalised form of conformal prediction [1]_ with leave-one-out
         residuals instead of a separate calibration set.

@@ -112,7 +112,7 @@ def test_smoothing_depends_on_content_alone(model, table, rng):
 
 
 def test_few_of_many_rows_are_left_out_by_content(table, rng, monkeypatch):
-    monkeypatch.setattr("sklearn_crt.averages._classifier._MOST_ROWS", 100)
+    monkeypatch.setattr("sklearn_crt.averages._classifier._ROWS", (100, 100))
     X, y = table
     order = rng.permutation(400)
     for model in KINDS:
