@@ -76,13 +76,16 @@ class Table:
     weights: np.ndarray  # (n_rows,)
     codes: np.ndarray  # (n_rows,) for labels, or (n_rows, n_outputs)
     targets: np.ndarray  # (n_rows, n_outputs), one-hot for labels, standardised
+    eps: float  # machine epsilon of the data type in which the rows were given
 
     @classmethod
     def of(
         cls, X: np.ndarray, y: np.ndarray, weights: np.ndarray, *, by_class: bool
     ) -> Table:
         """Return the table for labels (if ``by_class``) or for numerical targets."""
-        S = ColumnFeatures.of(X, weights, hats=False)(X)
+        eps = float(np.finfo(X.dtype).eps)
+        X = X.astype(np.float64, copy=False)
+        S = ColumnFeatures.of(X, weights, hats=False, eps=eps)(X)
         along = np.random.default_rng(0).normal(scale=_TURNS, size=S.shape[1])
         place = np.round((S * along).sum(axis=1) % 1.0, _DIGITS)
         order = np.lexsort((*y.reshape(len(y), -1).T, place))
@@ -100,7 +103,7 @@ class Table:
         varies = deviation > least
         targets = targets[:, varies] / deviation[varies]
         codes = codes if by_class else targets
-        return cls(X, weights, codes, targets)
+        return cls(X, weights, codes, targets, eps)
 
     @cached_property
     def by_class(self) -> bool:
@@ -171,7 +174,8 @@ class Learner:
     @cached_property
     def features(self) -> ColumnFeatures:
         """The fitted functions that compute the features."""
-        return ColumnFeatures.of(self.table.X, self.table.weights, hats=self.hats)
+        table, hats = self.table, self.hats
+        return ColumnFeatures.of(table.X, table.weights, hats=hats, eps=table.eps)
 
     @cached_property
     def S(self) -> np.ndarray:
@@ -215,7 +219,7 @@ class Learner:
         """
         # -> (n_components, n_features)
         (d, r), share = root.shape, self.table.weights / self.table.weights.sum()
-        wanted = self.parameters.n_components or min(MOST_COLUMNS, d)
+        wanted = self.parameters.n_components or max(1, min(MOST_COLUMNS, d))
         covariance, n = (self.S.T * share) @ self.S, min(r, wanted)
         found = np.zeros((wanted, d))
         if n:
@@ -270,7 +274,7 @@ def sigma_of_columns(
     """
     # X (n, d), y (n,) or (n, k), weights (n,) -> (d,)
     table = Table.of(X, y, weights, by_class=False)
-    columns = ColumnFeatures.of(table.X, table.weights, hats=False)
+    columns = ColumnFeatures.of(table.X, table.weights, hats=False, eps=table.eps)
     sigma = np.full(X.shape[1], default)
     if table.targets.size and columns.kept.size:
         rows = columns.standardised(table.X)

@@ -92,7 +92,6 @@ class MetricValue(SampleValue):
             self.kind == "integers"
             and (parameters.method == "nca" or are_labels(sample.y.astype(int)))
         )
-        X = X.astype(np.float64, copy=False)
         table = Table.of(X, sample.y, sample.weights, by_class=by_class)
         return best_metric(table, parameters, step)
 
@@ -112,7 +111,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     n_components : int, default=None
         Number of columns to return, at most the number of columns of X. They correspond
         to the directions of largest variance under the metric. With None, up to 24
-        columns are returned, but no more than there are features (see ``columns``).
+        columns are returned, but no more than there are features (see ``columns``). If
+        all columns of X are constant, a single column of zeros is returned.
     method : {"auto", "evidence", "agop", "nca"}, default="auto"
         How the metric is learned (see Notes). ``"auto"`` selects the candidate for
         which local linear regression has the lowest error on held-out rows, but

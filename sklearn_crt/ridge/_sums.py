@@ -278,7 +278,7 @@ class RidgeSums(MapSums):
 
     def with_columns_of(self, sample: DistinctSample) -> RidgeSums:
         """Return the sums with one sigma per column, learned from the sample."""
-        X = as_kind(sample.X, np.ndarray).astype(np.float64, copy=False)
+        X = as_kind(sample.X, np.ndarray)
         known = X, sample.y, sample.weights, self.sampler.sigma_
         return replace(self, sigma_of_columns=sigma_of_columns(*known))
 
