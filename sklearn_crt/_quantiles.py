@@ -129,6 +129,11 @@ class Errors:
             found.append(side * self._quantile(ratios, deviations, level))
         return np.stack(found, axis=-1)
 
+    @property
+    def root_mean_squares(self) -> np.ndarray:
+        """Root mean squares of the ratios, (k,); nan where an error is unknown."""
+        return np.sqrt(self.weights @ self.ratios**2 / self.weights.sum())
+
     def scores(self, deviations: np.ndarray) -> np.ndarray:
         """Return the proportion of training rows with deviations at least as large."""
         columns = zip(self.deviations.T, deviations.T, strict=True)

@@ -16,16 +16,16 @@ from .._array import (
     to_fit_namespace,
     to_host,
     to_namespace_of,
+    validate_rows,
 )
 from .._compat import available_if
 from .._fitted import computed_once
-from .._kernels import least_log
 from .._quantiles import Errors, check_levels, levels_of_interval
 from .._supervised import NumbersMixin
 from ..rows import Rows, TableLike
 from ._base import BaseNadarayaWatson
 from ._keys import Keys
-from ._row_weights import all_rows, log_kernels, shares_of
+from ._row_weights import leave_one_out_predictions, log_kernels, shares_of
 from ._similarity import Similarity, keeps_all_rows
 from ._sums import trust
 from ._targets import RegressionTargets
@@ -128,20 +128,6 @@ class Residuals:
         return -0.5 * np.subtract.outer(queries / width, own / width) ** 2
 
 
-def leave_one_out_predictions(
-    keys: Keys, X: Rows, sigma: float | np.ndarray
-) -> np.ndarray:
-    """Predict each row without using the row itself or its copies."""
-    _, y, weights = all_rows(keys)
-    predictions = np.tile(np.average(y, axis=0, weights=weights), (X.shape[0], 1))
-    for rows, sums in keys.sums(X, sigma, left_out=True):
-        found = keys.targets.weight(sums.scores)
-        has_any = (found > 0) & (sums.log_scale[:, 0] > least_log(sums.log_scale))
-        values = sums.scores[has_any, :-1] / found[has_any, None]
-        predictions[np.flatnonzero(has_any) + rows.start] = values
-    return predictions
-
-
 class NadarayaWatsonRegressor(NumbersMixin, RegressorMixin, BaseNadarayaWatson):
     r"""Nadaraya-Watson regression: averages of the targets weighted by a kernel.
 
@@ -215,13 +201,16 @@ class NadarayaWatsonRegressor(NumbersMixin, RegressorMixin, BaseNadarayaWatson):
         """Weighted mean of each output."""
         return to_fit_namespace(self, self._value.seen.mean)
 
-    def predict(self, X: TableLike) -> np.ndarray:
-        """Predict the kernel-weighted averages of the targets.
+    def predict(self, X: TableLike, return_std: bool = False) -> Any:
+        r"""Predict the kernel-weighted averages of the targets.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows for which predictions are made.
+        return_std : bool, default=False
+            Whether to return standard deviations as well. The model then has to keep
+            the training rows, as for :meth:`predict_interval`.
 
         Returns
         -------
@@ -230,9 +219,31 @@ class NadarayaWatsonRegressor(NumbersMixin, RegressorMixin, BaseNadarayaWatson):
             float64 even if X is float32, because targets may need the higher precision.
             For rows where the error of random features is too large, ``y_mean_`` partly
             or entirely replaces the prediction (see the Notes of the class).
+        std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Standard deviations of new targets around the predictions: those in the
+            Notes of :meth:`predict_quantiles`, multiplied by the root mean square of
+            :math:`e_i / \tau(x_i)`. They are returned only if ``return_std=True``.
+
+        Raises
+        ------
+        AttributeError
+            If ``return_std=True`` and the model does not keep the training rows.
         """
         value = self._check_rows(X, "predict")
-        return self._squeezed(self._decode(value, X))
+        if not return_std:
+            return self._squeezed(self._decode(value, X))
+        keeps_all_rows(self)
+        rows = to_host(validate_rows(self, X, reset=False))
+        found, deviations, _ = self._with_deviations(value, X, rows)
+        std = deviations * Residuals.of(value).errors.root_mean_squares
+        return self._squeezed(found), self._squeezed(to_namespace_of(std, X))
+
+    def _with_deviations(self, value, X, rows):
+        """Return predictions, their deviations, and predictions within the targets."""
+        residuals, found = Residuals.of(value), self._decode(value, X)
+        inside = np.clip(to_host(found), value.seen.least, value.seen.most)
+        distances = residuals.similarity.compared(rows).distances
+        return found, residuals.deviations(rows, inside, distances), inside
 
     def _squeezed(self, values):
         return values[:, 0] if self._one_output else values
@@ -353,8 +364,7 @@ class NadarayaWatsonRegressor(NumbersMixin, RegressorMixin, BaseNadarayaWatson):
         for the second row.
         """
         levels = check_levels(quantiles)
-        values = self._quantiles(X, "predict_quantiles", levels)
-        values = values[:, 0] if self._one_output else values
+        values = self._squeezed(self._quantiles(X, "predict_quantiles", levels))
         values = values[..., 0] if np.ndim(quantiles) == 0 else values
         return to_namespace_of(values, X)
 
@@ -417,16 +427,14 @@ class NadarayaWatsonRegressor(NumbersMixin, RegressorMixin, BaseNadarayaWatson):
         True
         """
         ends = self._quantiles(X, "predict_interval", levels_of_interval(coverage))
-        return to_namespace_of(ends[:, 0] if self._one_output else ends, X)
+        return to_namespace_of(self._squeezed(ends), X)
 
     def _quantiles(self, X, method, levels):
         """Return quantiles of the targets as (n_queries, n_outputs, n_levels)."""
         value, rows = self._host_rows(X, method)
-        residuals, seen = Residuals.of(value), value.seen
-        predictions = np.clip(to_host(self._decode(value, X)), seen.least, seen.most)
-        distances = residuals.similarity.compared(rows).distances
-        deviations = residuals.deviations(rows, predictions, distances)
-        found = residuals.errors.quantiles(deviations, levels) + predictions[..., None]
+        _, deviations, predictions = self._with_deviations(value, X, rows)
+        errors, seen = Residuals.of(value).errors, value.seen
+        found = errors.quantiles(deviations, levels) + predictions[..., None]
         if getattr(self, "clip", False):
             np.clip(found, seen.least[:, None], seen.most[:, None], out=found)
         return found

@@ -224,20 +224,31 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     def _read_targets(self, y: np.ndarray, V: np.ndarray, sample_weight: Any) -> Any:
         return as_numbers(y), sample_weight
 
-    def predict(self, X: TableLike) -> np.ndarray:
+    def predict(self, X: TableLike, return_std: bool = False) -> Any:
         """Predict targets.
 
         Parameters
         ----------
         X : {data frame, array-like} of shape (n_samples, n_features)
             Rows for which predictions are made.
+        return_std : bool, default=False
+            Whether to return standard deviations as well.
 
         Returns
         -------
         y : ndarray of shape (n_samples,)
             Predicted targets.
+        std : ndarray of shape (n_samples,)
+            Standard deviations of new targets around the predictions: the root mean
+            square of the cross-validated errors. They are returned only if
+            ``return_std=True``.
         """
-        return self._predictions(X)[1][:, 0]
+        V, mean, blend = self._predictions(X)
+        if not return_std:
+            return mean[:, 0]
+        if blend.errors is None:  # there are few rows
+            return mean[:, 0], blend.anova.predict(V, return_std=True)[1]
+        return mean[:, 0], np.full(len(mean), blend.errors.root_mean_squares[0])
 
     def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
         """Predict intervals that contain a given proportion of new targets.
