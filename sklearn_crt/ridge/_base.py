@@ -297,8 +297,8 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         have a variance at least as large as that of the prediction for the given row.
         About 1 % of new rows from the same distribution have scores of at most 0.01. A
         score near 0 indicates that a prediction may be an extrapolation. In
-        classification, the variances are estimated with a relative standard error of
-        about 18 %.
+        classification with more than 64 features, the variances are estimated with a
+        relative standard error of about 18 %.
 
         Parameters
         ----------
