@@ -33,7 +33,6 @@ PUBLIC = (
     ".samplers",
     ".tables",
     ".testing",
-    ".theory",
 )
 
 
