@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from . import samplers as samplers
     from . import tables as tables
     from . import testing as testing
+    from . import theory as theory
     from .accuracy import compare_samplers, n_components_for
     from .averages import (
         LocalLinearClassifier,
@@ -86,5 +87,6 @@ _SUBMODULES = [
     "samplers",
     "tables",
     "testing",
+    "theory",
 ]
 __getattr__, __dir__ = names_on_demand(__name__, _HOMES, _SUBMODULES)

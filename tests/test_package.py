@@ -33,6 +33,7 @@ PUBLIC = (
     ".samplers",
     ".tables",
     ".testing",
+    ".theory",
 )
 
 

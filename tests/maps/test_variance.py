@@ -6,12 +6,8 @@ from numpy.testing import assert_allclose
 from scipy import special
 
 from sklearn_crt import TrigRBFSampler
-from sklearn_crt.maps import (
-    log_conformity,
-    positive_block_covariance,
-    trigonometric_block_covariance,
-)
 from sklearn_crt.samplers import HybridSampler, MaternSampler, PositiveRBFSampler
+from sklearn_crt.theory import rf_conformity, rf_conformity_gap, rff_gap
 
 DIMENSIONS = [1, 2, 3, 16, 64]
 DIMENSIONS += [pytest.param(d, marks=pytest.mark.slow) for d in (4, 300, 1000)]
@@ -19,11 +15,15 @@ every_dimension = pytest.mark.parametrize("d", DIMENSIONS)
 
 
 def positive_gap(q, d, cosine=0.0):
-    return -positive_block_covariance(q, d, cosine)
+    return rf_conformity_gap(np.sqrt(q), d, cosine, relative=True)
 
 
 def trigonometric_gap(q, d, cosine=0.0):
-    return -trigonometric_block_covariance(q, d, cosine)
+    return rff_gap(np.sqrt(q), d, cosine)
+
+
+def log_conformity(q, d, cosine):
+    return rf_conformity(np.sqrt(q), d, cosine, log=True)
 
 
 def cosines(d):

@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose
 from scipy import special
 
 from sklearn_crt import OPRFSampler, TrigRBFSampler
-from sklearn_crt.maps import positive_block_covariance, trigonometric_block_covariance
 from sklearn_crt.samplers import PositiveRBFSampler
 from sklearn_crt.testing import assert_mean, seed_estimates
+from sklearn_crt.theory import rf_conformity_gap, rff_gap
 
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
 
@@ -21,11 +21,11 @@ def fit(sampler, pair, columns, coupling, **options):
 
 
 def positive_gap(q, d):
-    return -positive_block_covariance(q, d)
+    return rf_conformity_gap(np.sqrt(q), d, 0.0, relative=True)
 
 
 def trigonometric_gap(q, d):
-    return -trigonometric_block_covariance(q, d)
+    return rff_gap(np.sqrt(q), d)
 
 
 def optimal_A(q, d):

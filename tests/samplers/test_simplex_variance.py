@@ -1,7 +1,5 @@
 """RF-conformity, and the variance of orthogonal and simplex blocks from it."""
 
-import itertools
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -9,14 +7,15 @@ from scipy import special
 
 from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.extend import Orthogonal, Simplex, chi_law
-from sklearn_crt.maps import (
-    IsotropicQuadratic,
-    log_conformity,
-    positive_block_covariance,
-    trigonometric_block_covariance,
-)
+from sklearn_crt.maps import IsotropicQuadratic
 from sklearn_crt.samplers import GERFSampler, PositiveRBFSampler, SimplexRBFSampler
 from sklearn_crt.testing import assert_mean, assert_variance, seed_estimates
+from sklearn_crt.theory import (
+    rf_conformity,
+    rf_conformity_gap,
+    rff_gap,
+    sample_conformity,
+)
 
 COUPLINGS = ["iid", "orthogonal", "simplex"]
 # d, v: the reference has log F wrong in the sixth digit there (64 nodes are too few
@@ -24,32 +23,22 @@ COUPLINGS = ["iid", "orthogonal", "simplex"]
 EXACT = {(2, 30.0): 443.888542472017}
 
 
-def positive_gap(v, d, cosine=0.0):
-    """Return one minus the conformity at |x + y| = v, divided by exp(v^2)."""
-    return -positive_block_covariance(np.square(v), d, cosine)
-
-
-def trigonometric_gap(z, d, cosine=0.0):
-    return -trigonometric_block_covariance(np.square(z), d, cosine)
-
-
 # ------------------------------------------------------------------- conformity
 def test_conformity_against_reference_numbers(vectors):
     for d, v, log_right, log_simplex, log_gap, log_simplex_gap in vectors["conformity"]:
         c = -1 / (d - 1)
         log_simplex = EXACT.get((d, v), log_simplex)
-        assert_allclose(log_conformity(v**2, d, 0.0), log_right, rtol=1e-9)
-        assert_allclose(log_conformity(v**2, d, c), log_simplex, rtol=1e-9)
+        assert_allclose(rf_conformity(v, d, 0.0, log=True), log_right, rtol=1e-9)
+        assert_allclose(rf_conformity(v, d, c, log=True), log_simplex, rtol=1e-9)
         for cosine, expected in ((0.0, log_gap), (c, log_simplex_gap)):
-            gap = positive_gap(v, d, cosine)
+            gap = rf_conformity_gap(v, d, cosine, relative=True)
             assert_allclose(np.log(gap) + v**2, expected, rtol=1e-9)
 
 
 def test_gap_of_sines_and_cosines_against_reference_numbers(vectors):
     for d, distance, cross, gap in vectors["rff"]:
-        found = trigonometric_gap(distance, d)
-        assert_allclose(found, gap, rtol=1e-6, atol=1e-14)
-        assert_allclose(np.exp(-(distance**2)) - found, cross, rtol=1e-6)
+        assert_allclose(rff_gap(distance, d), gap, rtol=1e-6, atol=1e-14)
+        assert_allclose(np.exp(-(distance**2)) - rff_gap(distance, d), cross, rtol=1e-6)
 
 
 def binomial_conformity(q, d, cosine, n_terms=120):
@@ -77,13 +66,12 @@ def binomial_conformity(q, d, cosine, n_terms=120):
 def test_conformity_of_any_angle(d, cosine):
     for v in (0.1, 1.0, 2.0):
         expected = binomial_conformity(v**2, d, cosine)
-        assert_allclose(np.exp(log_conformity(v**2, d, cosine)), expected, rtol=1e-9)
-        gap = positive_gap(v, d, cosine) * np.exp(v**2)
+        assert_allclose(rf_conformity(v, d, cosine), expected, rtol=1e-9)
+        gap = rf_conformity_gap(v, d, cosine)
         assert_allclose(gap, np.exp(v**2) - expected, rtol=1e-6, atol=1e-12)
         one, other = (binomial_conformity(-(v**2), d, c) for c in (cosine, -cosine))
         gap = np.exp(-(v**2)) - (one + other) / 2
-        found = trigonometric_gap(v, d, cosine)
-        assert_allclose(found, gap, rtol=1e-6, atol=1e-11)
+        assert_allclose(rff_gap(v, d, cosine), gap, rtol=1e-6, atol=1e-11)
 
 
 def test_equal_directions_without_angle():
@@ -92,48 +80,60 @@ def test_equal_directions_without_angle():
     norms = chi_law(3).rvs((2, 400_000), random_state=rng)
     z = norms.sum(axis=0)
     mean = np.mean(np.sinh(z) / z)  # over directions, d = 3
-    assert_allclose(np.exp(log_conformity(1.0, 3, 1.0)), mean, rtol=0.01)
+    assert_allclose(rf_conformity(1.0, 3, 1.0), mean, rtol=0.01)
 
 
 def test_conformity_is_finite_and_ordered_everywhere():
     v = np.geomspace(1e-4, 30, 12)
     for d in (2, 3, 64, 1000):
-        logs = [v**2, *(log_conformity(v**2, d, c) for c in (0.0, -1 / (d - 1)))]
+        logs = [rf_conformity(v, d, c, log=True) for c in (None, 0.0, -1 / (d - 1))]
         assert np.all(np.isfinite(logs))
         assert np.all(np.diff(logs, axis=0) <= 1e-12 * np.abs(logs[0]) + 1e-15)
-        right, simplex = (positive_gap(v, d, c) for c in (0.0, -1 / (d - 1)))
+        right, simplex = (
+            rf_conformity_gap(v, d, c, relative=True) for c in (0.0, -1 / (d - 1))
+        )
         assert np.all((right > 0) & (simplex >= right) & (simplex <= 1 + 1e-12))
 
 
 def test_gap_of_sines_and_cosines_changes_its_sign():
     z = np.linspace(0.01, 12, 2000)
     for d, change in ((3, 3.31), (8, 2.96), (64, 6.91)):
-        assert_allclose(z[trigonometric_gap(z, d) < 0][0], change, atol=0.01)
-    assert np.all(trigonometric_gap(z[z < 6], 2) > 0)
+        assert_allclose(z[rff_gap(z, d) < 0][0], change, atol=0.01)
+    assert np.all(rff_gap(z[z < 6], 2) > 0)
 
 
 def test_gap_of_sines_and_cosines_far_away():
     """Terms of far pairs are summed apart from the series without a jump."""
     for d in (2, 3, 16):
         for z in (2.0, 31.6227766, 40.0):
-            both = [z * (1 - 1e-9), z * (1 + 1e-9)]
-            near = trigonometric_gap(both, d, -1 / (d - 1))
+            near = rff_gap([z * (1 - 1e-9), z * (1 + 1e-9)], d, -1 / (d - 1))
             assert np.all(np.isfinite(near))
             assert_allclose(near[0], near[1], rtol=1e-5, atol=1e-13)
 
 
-def test_conformity_is_the_mean_over_draws():
-    """Equation 10: pairs of frequencies, averaged over rotations."""
+def test_sample_conformity_has_the_closed_form_as_its_mean():
     for coupling in (Orthogonal(), Simplex()):
         rng = np.random.default_rng(0)
         W = coupling.draw(chi_law, 4 * 3000, 4, rng).to_dense().reshape(4, -1, 4)
-        squares = [
-            np.sum((W[:, :, i] + W[:, :, j]) ** 2, axis=0)
-            for i, j in itertools.combinations(range(4), 2)
-        ]
-        samples = special.hyp0f1(2, 0.8**2 * np.array(squares) / 4).mean(axis=0)
-        expected = np.exp(log_conformity([0.8**2], 4, coupling.cosine(4)))
-        assert_mean(samples[:, None], expected)
+        samples = np.array([sample_conformity(0.8, W[:, i]) for i in range(3000)])
+        assert_mean(samples[:, None], rf_conformity([0.8], 4, coupling.cosine(4)))
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "message"),
+    [
+        (rf_conformity, (-1.0, 3), "'v' parameter of rf_conformity"),
+        (rf_conformity, ([1.0, -1.0], 3), "v must be finite and at least 0"),
+        (rf_conformity, (1.0, 0), "'n_features' parameter"),
+        (rf_conformity, (1.0, 3, -2.0), "'cosine' parameter"),
+        (rf_conformity_gap, (np.nan, 3, 0.0), "'v' parameter|v must be finite"),
+        (rff_gap, ([np.inf], 3), "z must be finite"),
+        (sample_conformity, (1.0, np.ones((3, 1))), "at least two columns"),
+    ],
+)
+def test_bad_arguments(function, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        function(*arguments)
 
 
 # --------------------------------------------------------------------- variance
@@ -234,8 +234,8 @@ def test_other_members_of_the_family(s, A, columns):
 
 def test_simplex_is_behind_orthogonal_for_sines_and_cosines():
     for d, z in ((3, 1.0), (16, 1.0), (64, 1.0)):
-        assert 0 < trigonometric_gap(z, d, -1 / (d - 1)) < trigonometric_gap(z, d)
-    assert trigonometric_gap(1.0, 2, -1.0) < 0
+        assert 0 < rff_gap(z, d, -1 / (d - 1)) < rff_gap(z, d)
+    assert rff_gap(1.0, 2, -1.0) < 0
 
 
 # ----------------------------------------------------------------------- faults
@@ -264,5 +264,6 @@ def test_a_wrong_cosine_is_seen(coupling, d):
 
 def test_gaps_are_continuous_in_the_angle():
     v = np.linspace(0, 5, 7)
-    for gap in (positive_gap, trigonometric_gap):
+    for gap in (rf_conformity_gap, rff_gap):
         assert_allclose(gap(v, 5, -1e-9), gap(v, 5, 0.0), atol=1e-7, rtol=1e-7)
+    assert_allclose(rff_gap(v, 5), rff_gap(v, 5, 0.0))

@@ -76,6 +76,7 @@ from sklearn_crt.samplers import (
     gaussian_hybrid,
 )
 from sklearn_crt.testing import assert_unbiased
+from sklearn_crt.theory import rf_conformity
 
 X, y = load_iris(return_X_y=True)
 X = StandardScaler().fit_transform(X)
@@ -201,7 +202,7 @@ def functions() -> None:
     errors = compare_samplers([OPRFSampler(), TrigRBFSampler()], X, n_draws=2)
     assert_type(errors, Comparison)
     print(errors)
-    print(chi_law(4).ppf(np.array([0.5])))
+    print(rf_conformity(0.5, 4), chi_law(4).ppf(np.array([0.5])))
 
 
 def attention() -> None:
