@@ -6,20 +6,24 @@ from dataclasses import dataclass
 from typing import Literal
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
+_LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/"
 
 
 @dataclass(frozen=True, kw_only=True)
 class UCIDataset:
-    """Description of a delimited text file, with zero-based columns."""
+    """Description of a delimited or svmlight text file, with zero-based columns."""
 
     name: str
     file_name: str
     url: str | None  # None if it is no longer offered and a local copy is needed
-    sha256: str  # checksum of the uncompressed file
+    # checksum of the uncompressed file; if None, rows and columns are checked instead
+    sha256: str | None
     n_bytes: int  # approximate size of the uncompressed file
     column_names: str  # names of all columns of the file, separated by spaces
     citation: str
     separator: str | None = ","  # None for any amount of whitespace
+    # lines have the form "class column:value ..."; the last name is that of the class
+    svmlight: bool = False
     # index of the target column, or of the first of several that are averaged
     target: int = -1
     n_targets: int = 1
@@ -27,6 +31,9 @@ class UCIDataset:
     categorical: tuple[int, ...] = ()
     dropped: tuple[int, ...] = ()
     task: Literal["classification", "regression"] = "classification"
+    # the following fields are checked if there is no checksum
+    n_rows: int | None = None
+    classes: tuple[int, ...] = ()
 
 
 _ENTRIES = (
@@ -152,6 +159,30 @@ _ENTRIES = (
         task="regression",
         citation="Paredes, E., Ballester-Ripoll, R. (2017). SGEMM GPU kernel "
         "performance. doi:10.24432/C5MK70",
+    ),
+    UCIDataset(
+        name="skin",
+        file_name="Skin_NonSkin.txt",
+        url=_UCI + "00229/Skin_NonSkin.txt",
+        sha256=None,
+        n_bytes=3_400_000,
+        separator=None,
+        column_names="B G R class",
+        n_rows=245_057,
+        classes=(1, 2),
+        citation="Bhatt, R., Dhall, A. (2009). Skin Segmentation. doi:10.24432/C5T30C",
+    ),
+    UCIDataset(
+        name="ijcnn1",
+        file_name="ijcnn1",
+        url=_LIBSVM + "binary/ijcnn1.bz2",
+        sha256=None,
+        n_bytes=8_000_000,
+        svmlight=True,
+        column_names=" ".join(f"x{j}" for j in range(1, 23)) + " class",
+        n_rows=49_990,
+        classes=(-1, 1),
+        citation="Prokhorov, D. (2001). IJCNN 2001 neural network competition.",
     ),
     UCIDataset(
         name="housing",

@@ -22,7 +22,7 @@ from typing import IO, Any, Literal, cast, overload
 from urllib.error import HTTPError
 
 import numpy as np
-from sklearn.datasets import fetch_file, get_data_home
+from sklearn.datasets import fetch_file, get_data_home, load_svmlight_file
 from sklearn.utils import Bunch
 
 from .registry import DATASETS, UCIDataset
@@ -154,22 +154,53 @@ def _check(spec: UCIDataset, packed: bytes, suffix: str) -> tuple[Bunch | None, 
     if len(content) > limit:
         times = f"{_MOST_TIMES} times the size of the original"
         return None, f"more than {limit} bytes, {times}"
-    found = hashlib.sha256(content).hexdigest()
-    return (parse(spec, content), found) if found == spec.sha256 else (None, found)
+    if spec.sha256 is not None:
+        found = hashlib.sha256(content).hexdigest()
+        return (parse(spec, content), found) if found == spec.sha256 else (None, found)
+    try:
+        bunch = parse(spec, content)
+        _check_form(spec, content, bunch)
+    except (ValueError, OverflowError) as error:
+        return None, f"not in the form of the original: {error}"
+    return bunch, ""
+
+
+def _check_form(spec: UCIDataset, content: bytes, bunch: Bunch) -> None:
+    """Raise an error if a file without a known checksum cannot be the original."""
+    n_rows = len(bunch.target)
+    if spec.n_rows not in (n_rows, None):
+        raise ValueError(f"{n_rows} rows instead of {spec.n_rows}")
+    classes = bunch.target_names.tolist()
+    if spec.classes and classes != [*spec.classes]:
+        raise ValueError(f"classes {classes[:9]} instead of {[*spec.classes]}")
+    if spec.svmlight:
+        # omitted values are 0, so a truncated line would not be noticed
+        if not content.endswith(b"\n"):
+            raise ValueError("the last line has no end")
+    else:
+        n_columns = len(spec.column_names.split())
+        for line in content.decode("utf-8").splitlines()[spec.header :]:
+            found = len(line.split(spec.separator))
+            if line.strip() and found != n_columns:
+                raise ValueError(f"{found} columns instead of {n_columns}: {line[:80]}")
+    if not bunch.categorical_features and not np.isfinite(bunch.data).all():
+        raise ValueError("values that are not finite")
 
 
 def _not_found(
     spec: UCIDataset, rejected: list[tuple[Path, str]], reason: str
 ) -> OSError:
+    checked = f" with sha256 {spec.sha256}" if spec.sha256 else ""
     message = (
-        f"Data set {spec.name!r}: no file {spec.file_name} with sha256 {spec.sha256} "
+        f"Data set {spec.name!r}: no file {spec.file_name}{checked} "
         f"on this machine, and {reason}. Way out: put the original file (plain, .gz, "
         ".bz2 or .zip) into data_home or into a folder named by the environment "
         "variable SKLEARN_CRT_DATA."
     )
     if rejected:
         skipped = ", ".join(f"{path} ({found})" for path, found in rejected)
-        message += f" Skipped for a wrong checksum: {skipped}."
+        what = "checksum" if spec.sha256 else "form"
+        message += f" Skipped for a wrong {what}: {skipped}."
     return OSError(message)
 
 
@@ -181,22 +212,28 @@ def parse(spec: UCIDataset, content: bytes) -> Bunch:
     excluded = {*targets, *spec.dropped}
     features = [column for column in range(len(names)) if column not in excluded]
     categorical = [features.index(column) for column in spec.categorical]
-    lines = content.decode("utf-8").splitlines()[spec.header :]
-    lines = [line for line in lines if line.strip()]
+    if spec.svmlight:
+        rows, target = load_svmlight_file(io.BytesIO(content), n_features=len(features))
+        data = rows.toarray()
+    else:
+        lines = content.decode("utf-8").splitlines()[spec.header :]
+        lines = [line for line in lines if line.strip()]
+        if not lines:  # NumPy would only warn
+            raise ValueError("no rows")
 
-    def read(columns: Sequence[int], dtype: type) -> np.ndarray:
-        return np.loadtxt(
-            lines,
-            dtype,
-            comments=None,
-            delimiter=spec.separator,
-            usecols=columns,
-            ndmin=2,
-        )
+        def read(columns: Sequence[int], dtype: type) -> np.ndarray:
+            return np.loadtxt(
+                lines,
+                dtype,
+                comments=None,
+                delimiter=spec.separator,
+                usecols=columns,
+                ndmin=2,
+            )
 
-    data = read(features, str if categorical else np.float64)
-    target = read(targets, np.float64 if spec.task == "regression" else str)
-    target = target.mean(axis=1) if spec.task == "regression" else target[:, 0]
+        data = read(features, str if categorical else np.float64)
+        target = read(targets, np.float64 if spec.task == "regression" else str)
+        target = target.mean(axis=1) if spec.task == "regression" else target[:, 0]
     if categorical:
         data = data.astype(object)
         for j in set(range(len(features))).difference(categorical):
@@ -264,14 +301,15 @@ def fetch_uci(
     return_X_y: bool = False,
     as_frame: bool = False,
 ) -> Bunch | tuple[Any, Any]:
-    """Load a UCI data set that is used in papers on random features.
+    """Load a UCI or LIBSVM data set that is used in papers on random features.
 
     Parameters
     ----------
     name : str
         ``"abalone"``, ``"banknote"``, ``"car"``, ``"yeast"``, ``"cmc"``, ``"nursery"``,
         ``"wifi"``, ``"chess"`` (the eight data sets of [2]_), ``"wine"``, ``"letter"``,
-        ``"sgemm"`` or ``"housing"`` (withdrawn by UCI, so a local file is required).
+        ``"sgemm"``, ``"skin"``, ``"ijcnn1"`` (from the LIBSVM collection) or
+        ``"housing"`` (withdrawn by UCI, so a local file is required).
     data_home : str or path-like, default=None
         Folder for downloads, by default :func:`sklearn.datasets.get_data_home`. The
         file is stored in its sub-folder ``sklearn_crt``.
@@ -330,8 +368,10 @@ def fetch_uci(
     :data:`os.pathsep`), including three levels of their sub-folders. If no such file
     exists, it is downloaded from UCI [1]_ with :func:`sklearn.datasets.fetch_file`,
     verified and stored; an incorrect file in the sub-folder ``sklearn_crt`` is removed
-    first. A file is rejected if it is more than four times as large as the original
-    file after decompression. A download is cancelled if no data arrive for 30 seconds.
+    first. No checksum is known for ``"skin"`` and ``"ijcnn1"``, so the numbers of rows
+    and columns and the class labels are checked instead. A file is rejected if it is
+    more than four times as large as the original file after decompression. A download
+    is cancelled if no data arrive for 30 seconds.
 
     In the papers, categorical columns are one-hot encoded, and then all columns are
     standardised.

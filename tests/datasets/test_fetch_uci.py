@@ -36,7 +36,7 @@ def made_up(monkeypatch):
     """Put a set of known content and URL in the place of another one."""
 
     def put(name, content, url="http://127.0.0.1:9/unused", **changes):
-        digest = sha256(content).hexdigest()
+        digest = None if content is None else sha256(content).hexdigest()
         spec = replace(DATASETS[name], url=url, sha256=digest, **changes)
         monkeypatch.setitem(DATASETS, name, spec)
         return digest
@@ -56,6 +56,8 @@ def closed_port():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return listener.getsockname()[1]
 
+
+NO_FILE = {"skin", "ijcnn1"}  # read where they are, but not among the files of CI
 
 # Original files -------------------------------------------------------------------
 
@@ -136,6 +138,8 @@ FORM = {
         [16, 16, 16, 8, 8, 8, 8, 2, 1, 1, 0, 0, 0, 0],
         17.8175,
     ),
+    "skin": ((245057, 3), [], None, None),
+    "ijcnn1": ((49990, 22), [], None, None),
     "housing": (
         (506, 13),
         [],
@@ -146,7 +150,7 @@ FORM = {
 
 
 @pytest.mark.usefixtures("real_data")
-@pytest.mark.parametrize("name", sorted(DATASETS))
+@pytest.mark.parametrize("name", sorted(set(DATASETS) - NO_FILE))
 def test_form_of_original_file(name):
     shape, categorical, first, last = FORM[name]
     bunch = fetch_uci(name, download_if_missing=False)
@@ -211,7 +215,7 @@ def test_encoding_of_the_papers(as_frame):
 
 
 @pytest.mark.usefixtures("real_data")
-@pytest.mark.parametrize("name", sorted(DATASETS))
+@pytest.mark.parametrize("name", sorted(set(DATASETS) - NO_FILE))
 def test_frame_holds_the_same_values(name):
     pytest.importorskip("pandas")
     bunch = fetch_uci(name, download_if_missing=False)
@@ -236,13 +240,16 @@ def test_fetch_uci_is_the_only_public_name():
 
 @pytest.mark.parametrize("spec", DATASETS.values(), ids=DATASETS)
 def test_registry_entry(spec):
-    assert re.fullmatch("[0-9a-f]{64}", spec.sha256)
+    assert (spec.sha256 is None) == (spec.name in NO_FILE)
+    assert re.fullmatch("[0-9a-f]{64}", spec.sha256 or 64 * "0")
     names = spec.column_names.split()
     assert len(set(names)) == len(names)
     special = [*spec.categorical, *spec.dropped, spec.target % len(names)]
     assert len(set(special)) == len(special)
     assert set(special) <= set(range(len(names)))
-    if spec.name != "housing":
+    if spec.name == "ijcnn1":
+        assert spec.url.startswith("https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/")
+    elif spec.name != "housing":
         assert spec.url.startswith("https://archive.ics.uci.edu/")
         zipped = spec.file_name.replace(".csv", "_dataset.zip")
         assert spec.url.endswith(("/" + spec.file_name, "/" + zipped))
@@ -253,13 +260,13 @@ def test_description(name, made_up, tmp_path):
     spec = DATASETS[name]
     row = ["1"] * len(spec.column_names.split())
     content = (spec.separator or " ").join(row).encode()
-    content = b"header\n" * spec.header + content
+    content = b"1 1:1" if spec.svmlight else b"header\n" * spec.header + content
     made_up(name, content)
     (tmp_path / spec.file_name).write_bytes(content)
     text = fetch_uci(name, data_home=tmp_path).DESCR
     title, underline = text.splitlines()[:2]
     assert underline == "=" * len(title)
-    licence = "none stated" if name == "housing" else "CC BY 4.0"
+    licence = "none stated" if name in ("housing", "ijcnn1") else "CC BY 4.0"
     assert f":Licence: {licence}" in text
     assert spec.file_name in text
     assert spec.citation in text
@@ -308,6 +315,13 @@ def test_description(name, made_up, tmp_path):
             b" 1 2 3 4 5 6 7 8 9 10 11 12 13 24\n",
             [list(range(1, 14))],
             [24.0],
+        ),
+        # svmlight form: columns from 1, those that are 0 left out
+        (
+            "ijcnn1",
+            b"-1 1:0.5 22:-2\n1 3:1\n",
+            [[0.5, *[0.0] * 20, -2.0], [0.0, 0.0, 1.0, *[0.0] * 19]],
+            [-1, 1],
         ),
         # a header line, and the mean of several columns as the target
         (
@@ -522,6 +536,101 @@ def test_download_of_an_archive(server, made_up, tmp_path):
     assert len(server.requests) == n_requests
 
 
+@pytest.mark.parametrize("suffix", PACK)
+def test_file_without_a_known_checksum(suffix, server, made_up, tmp_path):
+    """It is downloaded, kept packed as it is, and read again without the network."""
+    made_up("banknote", None, server.url + "/x" + suffix)
+    match = f"'banknote': no file {FILE} on this machine, and download_if_missing"
+    with pytest.raises(OSError, match=match):
+        fetch_uci("banknote", download_if_missing=False)
+    server.body = PACK[suffix](CONTENT)
+    for _ in range(2):
+        bunch = fetch_uci("banknote")
+        np.testing.assert_array_equal(bunch.data, DATA)
+        assert bunch.filename == str(tmp_path / "home" / "sklearn_crt" / FILE) + suffix
+    assert server.requests == ["/x" + suffix]
+
+
+HTML = b"<!DOCTYPE html>\n<title>The site has moved</title>\n"
+SKIN = b"70 81 119\t1\r\n255 0 13\t2\r\n" * 2
+IJCNN1 = b"-1 1:0.5 22:-2\n1 3:1 22:0.25\n" * 2
+
+
+@pytest.fixture
+def small(made_up):
+    """Put four rows in the place of a set whose checksum is not known."""
+
+    def put(name, url="http://127.0.0.1:9/unused", **changes):
+        made_up(name, None, url, n_rows=4, **changes)
+        return {"skin": SKIN, "ijcnn1": IJCNN1}[name]
+
+    return put
+
+
+WRONG = [
+    ("skin", HTML, "could not convert"),
+    ("skin", b"", "no rows"),
+    ("skin", SKIN[: len(SKIN) // 2], "2 rows instead of 4"),
+    ("skin", SKIN[:-4], "column"),
+    ("skin", SKIN * 2, "8 rows instead of 4"),
+    ("skin", SKIN.replace(b"\r", b" 5\r"), "5 columns instead of 4"),
+    ("skin", SKIN.replace(b"\t2", b"\t1"), r"classes \[1\] instead of \[1, 2\]"),
+    ("skin", SKIN.replace(b"70", b"nan"), "not finite"),
+    ("skin", b"\xff" + SKIN, "decode"),
+    ("ijcnn1", HTML, "could not convert"),
+    ("ijcnn1", b"", "no rows|0 rows"),
+    ("ijcnn1", IJCNN1[: len(IJCNN1) // 2], "2 rows instead of 4"),
+    ("ijcnn1", IJCNN1[:-3], "the last line has no end"),
+    ("ijcnn1", IJCNN1.replace(b"-1 1:", b"0 1:"), r"classes \[0, 1\] instead of"),
+    ("ijcnn1", IJCNN1.replace(b"22:", b"23:"), "feature"),
+]
+
+
+@pytest.mark.parametrize("name, body, reason", WRONG)
+def test_wrong_download_without_a_checksum(name, body, reason, server, small, tmp_path):
+    """It is tried again once, and not kept."""
+    good = small(name, server.url + "/unannounced")
+    server.body = body
+    match = rf"{server.url}/unannounced holds another file \(.*({reason})"
+    with pytest.raises(OSError, match=match):
+        fetch_uci(name)
+    assert server.requests == ["/unannounced"] * 2
+    assert list((tmp_path / "home" / "sklearn_crt").iterdir()) == []
+    server.body = good
+    assert fetch_uci(name).data.shape == (4, FORM[name][0][1])
+
+
+@pytest.mark.parametrize("name, body, reason", WRONG)
+@pytest.mark.parametrize("folder", ["sklearn_crt", ""])
+def test_wrong_file_without_a_checksum(
+    name, body, reason, folder, server, small, tmp_path
+):
+    """It is named, and replaced if it is a download of ours."""
+    good = server.body = small(name, server.url + "/x")
+    path = tmp_path / folder / DATASETS[name].file_name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(body)
+    match = rf"Skipped for a wrong form: {re.escape(str(path))} \(.*({reason})"
+    with pytest.raises(OSError, match=match):
+        fetch_uci(name, data_home=tmp_path, download_if_missing=False)
+    assert path.exists()
+    bunch = fetch_uci(name, data_home=tmp_path)
+    assert len(bunch.data) == 4
+    assert bunch.filename == str(tmp_path / "sklearn_crt" / path.name)
+    assert path.read_bytes() == (good if folder else body)
+    assert server.requests == ["/x"]
+
+
+def test_wrong_file_is_removed_where_the_download_fails(server, small, tmp_path):
+    small("skin", server.url + "/missing")
+    path = tmp_path / "sklearn_crt" / "Skin_NonSkin.txt"
+    path.parent.mkdir()
+    path.write_bytes(HTML)
+    with pytest.raises(OSError, match=rf"404.*{re.escape(str(path))}"):
+        fetch_uci("skin", data_home=tmp_path)
+    assert not path.exists()
+
+
 def encrypted(content):
     """Return an archive whose file is marked as encrypted."""
     archive = bytearray(zipped(content))
@@ -530,8 +639,9 @@ def encrypted(content):
     return bytes(archive)
 
 
-def test_encrypted_archive(server, made_up, tmp_path):
-    made_up("banknote", CONTENT, server.url + "/x.zip")
+@pytest.mark.parametrize("content", [CONTENT, None], ids=["checksum", "no checksum"])
+def test_encrypted_archive(content, server, made_up, tmp_path):
+    made_up("banknote", content, server.url + "/x.zip")
     server.body = encrypted(CONTENT)
     path = tmp_path / "home" / "sklearn_crt" / (FILE + ".zip")
     path.parent.mkdir(parents=True)
@@ -550,11 +660,14 @@ def deflated(content):
 
 
 @pytest.mark.each_value
+@pytest.mark.parametrize("content", [CONTENT, None], ids=["checksum", "no checksum"])
 @pytest.mark.parametrize(
     "suffix, pack", [*PACK.items(), (".zip", deflated)], ids=[*PACK, ".zip"]
 )
-def test_more_than_four_times_the_size(suffix, pack, server, made_up, tmp_path):
-    made_up("banknote", CONTENT, server.url + "/x" + suffix, n_bytes=1000)
+def test_more_than_four_times_the_size(
+    suffix, pack, content, server, made_up, tmp_path
+):
+    made_up("banknote", content, server.url + "/x" + suffix, n_bytes=1000)
     server.body = pack(b"1,2,3,4,0\r\n" * 2**18)
     path = tmp_path / (FILE + suffix)
     path.write_bytes(server.body)
