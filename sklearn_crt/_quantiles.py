@@ -178,19 +178,91 @@ def _edges_of_groups(deviations: np.ndarray, most_groups: int) -> np.ndarray:
     return edges[edges < deviations.max()]
 
 
-def _has_intervals(model: Any) -> bool:
-    """Return True, or raise AttributeError if a model cannot predict without a row."""
-    model._check_has_intervals()
+def _can_leave_out(model: Any) -> bool:
+    """Return True, or raise AttributeError if no training row can be left out."""
+    model._check_can_leave_out()
     return True
+
+
+class SimilarityMixin:
+    """The method that compares rows with training rows, each of which is left out."""
+
+    def _check_can_leave_out(self) -> Any:
+        """Raise AttributeError if the model cannot do without single training rows."""
+
+    @abstractmethod
+    def _scores(self, X: Any) -> Any:
+        """Return the results of ``score_samples``."""
+
+    @available_if(_can_leave_out)
+    def score_samples(self, X: TableLike) -> np.ndarray:
+        """Return each row's similarity to the training rows, as a score from 0 to 1.
+
+        The score is the proportion of training rows that are no more similar to the
+        other training rows than the given row is. Hence about 1 % of new rows from the
+        same distribution have scores of at most 0.01. A score near 0 indicates that a
+        prediction may be an extrapolation.
+
+        Parameters
+        ----------
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made, of the same kind as in ``fit``.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            Proportions of the training rows. A row has score 0 if it is less similar to
+            the training rows than each training row is to the others.
+
+        Raises
+        ------
+        AttributeError
+            If the kernel of kernel averages or of a local linear fit is a sampler, a
+            transformer, ``"linear"`` or ``Prototypes``.
+
+        Notes
+        -----
+        Kernel averages and local linear fits compute two quantities for each row, and
+        for up to 2000 training rows, each of which is left out in turn: the total
+        kernel weight (``log_weights``), and the mean distance to the five nearest of up
+        to 10,000 training rows in standardised columns. The second quantity also
+        detects changes in columns that the kernel ignores because they have little
+        effect on the targets, for instance after they have been shrunk by a
+        :class:`~sklearn_crt.LearnedMetric`. Both quantities are converted to quantiles
+        among the training rows. The score is the proportion of training rows for which
+        the lower of the two quantiles is no larger than it is for the given row.
+
+        :class:`~sklearn_crt.KernelRegressor` and :class:`~sklearn_crt.KernelClassifier`
+        compute the same quantities from standardised numbers and one-hot encoded
+        categories. For the kernel weights, columns are scaled according to
+        ``feature_importances_``; for the distances, all columns are scaled equally.
+
+        For ridge regression, similarity is measured by the variance of predictions: the
+        score is the proportion of training rows whose leave-one-out predictions have a
+        variance at least as large as that of the prediction for the given row. If
+        outputs have different penalties, it is the lowest score among the outputs. In
+        classification, the variances are estimated with a relative standard error of
+        about 18 %.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_crt import NadarayaWatsonRegressor, RandomFeatureRidge
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> usual, distant = [0.0, 0.0, 0.0], [0.0, 0.0, 6.0]
+        >>> for model in (NadarayaWatsonRegressor(), RandomFeatureRidge()):
+        ...     scores = model.fit(X, X[:, 0]).score_samples([usual, distant])
+        ...     print(scores[0] > 0.5, scores[1] < 0.01)
+        True True
+        True True
+        """
+        return self._scores(X)
 
 
 class IntervalsMixin:
     """Methods of regressors that predict quantiles and intervals of new targets."""
 
     _one_output: bool
-
-    def _check_has_intervals(self) -> None:
-        """Raise AttributeError if the model has no errors of left-out rows."""
 
     @abstractmethod
     def _quantiles(self, X: Any, method: str, levels: np.ndarray) -> np.ndarray:
@@ -200,7 +272,7 @@ class IntervalsMixin:
         """Return values (n, k, ...) in the shape users expect, in the library of X."""
         return to_namespace_of(values[:, 0] if self._one_output else values, X)
 
-    @available_if(_has_intervals)
+    @available_if(_can_leave_out)
     def predict_quantiles(self, X: TableLike, quantiles: ArrayLike) -> np.ndarray:
         """Predict conditional quantiles of the targets.
 
@@ -255,7 +327,7 @@ class IntervalsMixin:
         values = self._quantiles(X, "predict_quantiles", levels)
         return self._output(values[..., 0] if np.ndim(quantiles) == 0 else values, X)
 
-    @available_if(_has_intervals)
+    @available_if(_can_leave_out)
     def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
         """Predict intervals that contain a given proportion of new targets.
 

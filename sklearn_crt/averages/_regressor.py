@@ -24,7 +24,7 @@ from ..rows import Rows, TableLike
 from ._base import BaseNadarayaWatson
 from ._keys import Keys
 from ._row_weights import all_rows, log_kernels, shares_of
-from ._similarity import Similarity, keeps_all_rows
+from ._similarity import Similarity
 from ._sums import trust
 from ._targets import RegressionTargets
 
@@ -261,9 +261,6 @@ class NadarayaWatsonRegressor(
         )
         # in the widest dtype, because large targets may require its precision
         return to_namespace_of(joined(blocks), X)
-
-    def _check_has_intervals(self):
-        keeps_all_rows(self)
 
     def _quantiles(self, X, method, levels):
         value, rows = self._host_rows(X, method)

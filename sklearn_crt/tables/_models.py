@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from .._compat import Interval, RandomState, StrOptions, _fit_context
 from .._fitted import Batch, LifeCycle, value_of
-from .._quantiles import IntervalsMixin
+from .._quantiles import IntervalsMixin, SimilarityMixin
 from ..ridge._effects import Effects
 from ..rows import (
     TableLike,
@@ -27,7 +27,7 @@ from ..rows.raw_table import TableReader, read_table_and_targets, validated_tabl
 from ._blend import Blend, BlendChoices, BlendValue
 
 
-class BaseKernelModel(LifeCycle):
+class BaseKernelModel(SimilarityMixin, LifeCycle):
     """A weighted average of models with an ANOVA kernel and a local linear model.
 
     Parameters
@@ -128,28 +128,7 @@ class BaseKernelModel(LifeCycle):
         V = self._reader.read(validated_table(self, X, reset=False))
         return V, blend.predict(V).astype(V.dtype, copy=False), blend
 
-    def score_samples(self, X: TableLike) -> np.ndarray:
-        """Return each row's similarity to the training rows, as a score from 0 to 1.
-
-        The score is the proportion of training rows that are no more similar to the
-        other training rows than the given row is. Hence about 1 % of new rows from the
-        same distribution have scores of at most 0.01. A score near 0 indicates that a
-        prediction may be an extrapolation.
-
-        Parameters
-        ----------
-        X : {data frame, array-like} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,)
-            Proportions of the training rows, computed as in
-            :meth:`NadarayaWatsonRegressor.score_samples` from standardised numbers and
-            one-hot encoded categories. For the kernel weights, columns are scaled
-            according to ``feature_importances_``; for the distances to neighbours, all
-            columns are scaled equally.
-        """
+    def _scores(self, X: Any) -> np.ndarray:
         blend = value_of(self).solution
         V = self._reader.read(validated_table(self, X, reset=False))
         scores = blend.similar.score_samples(blend.encoding.one_hot(V))
