@@ -74,11 +74,6 @@ def matern_kernel(
     kernel : ndarray of shape (n_X, n_Y), or float for two single rows
         Kernel values in [0, 1]; float32 if X and Y are float32.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range, or if the shapes do not match.
-
     See Also
     --------
     sklearn_crt.samplers.MaternSampler : Random features of this kernel.
@@ -151,11 +146,6 @@ def laplacian_kernel(
     kernel : ndarray of shape (n_X, n_Y), or float for two single rows
         Kernel values in [0, 1]; float32 if X and Y are float32.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range, or if the shapes do not match.
-
     See Also
     --------
     sklearn_crt.samplers.LaplacianSampler : Random features of this kernel.
@@ -214,11 +204,6 @@ def exponential_power_kernel(
     -------
     kernel : ndarray of shape (n_X, n_Y), or float for two single rows
         Kernel values in [0, 1]; float32 if X and Y are float32.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range, or if the shapes do not match.
 
     See Also
     --------
