@@ -156,6 +156,11 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         self : object
             The fitted estimator. If ``kernel`` is a sampler, the size of the estimator
             after ``freeze()`` does not depend on the number of training rows.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or a weight is invalid.
         """
         return self._fit_value(X, y, sample_weight)
 
