@@ -32,6 +32,7 @@ from .._kernel_parameter import (
     is_row_kernel,
     resolve_sampler,
 )
+from .._quantiles import SimilarityMixin
 from .._supervised import SupervisedLifeCycle
 from .._workers import blas_within_processors
 from ..exceptions import ApproximationWarning
@@ -41,7 +42,7 @@ from ._exact import ExactAverages, exact_averages
 from ._features import FeatureAverages
 from ._prototypes import Prototypes, prototype_averages
 from ._row_weights import RowWeightsMixin, kernel_of_model
-from ._similarity import SimilarityMixin
+from ._similarity import Similarity, keeps_all_rows
 from ._sums import N_EFFECTIVE, ApproximationError, Averages
 
 _N_CHECKED = 256  # number of training rows at which features are checked
@@ -107,6 +108,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
 
     _value: Averages
     _encoder: Any  # method that returns the encoding of y, a ``Targets`` object
+    _check_can_leave_out = keeps_all_rows
     _parameter_constraints: dict = {
         "kernel": [*KERNEL_CONSTRAINTS, Prototypes],
         "sigma": SIGMA_CONSTRAINTS,
@@ -279,6 +281,10 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
             )
         std, n_effective = (self._cast(part, X) for part in parts)
         return ApproximationError(self._squeezed(std), n_effective)
+
+    def _scores(self, X):
+        value, rows = self._host_rows(X, "score_samples")
+        return self._cast(Similarity.of(value).compared(rows).scores, X)
 
     def _squeezed(self, values):
         """Return results with one column per average, in the shape users expect."""

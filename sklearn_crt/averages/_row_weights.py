@@ -15,7 +15,7 @@ from .._compat import available_if
 from .._kernel_parameter import is_row_kernel
 from .._kernels import least_log, weights_from_logs
 from .._workers import blas_within_processors
-from ..rows import Rows, TableLike
+from ..rows import TableLike
 from ._keys import Keys, joined_parts
 from ._local_targets import LocalLinear, Planes
 from ._prototypes import Prototypes
@@ -119,20 +119,6 @@ def prediction_weights(
             shares /= shares.sum(axis=1, keepdims=True)
             shares *= 1 + slopes[batch] @ points.T - offsets[batch]
         yield shares
-
-
-def leave_one_out_predictions(
-    keys: Keys, X: Rows, sigma: float | np.ndarray
-) -> np.ndarray:
-    """Predict each row without using the row itself or its copies."""
-    _, y, weights = all_rows(keys)
-    predictions = np.tile(np.average(y, axis=0, weights=weights), (X.shape[0], 1))
-    for rows, sums in keys.sums(X, sigma, left_out=True):
-        found = keys.targets.weight(sums.scores)
-        has_any = (found > 0) & (sums.log_scale[:, 0] > least_log(sums.log_scale))
-        values = sums.scores[has_any, :-1] / found[has_any, None]
-        predictions[np.flatnonzero(has_any) + rows.start] = values
-    return predictions
 
 
 def kernel_of_model(model: Any) -> Any:

@@ -29,6 +29,7 @@ from .._kernel_parameter import (
     is_process_kernel,
     transformer_for,
 )
+from .._quantiles import SimilarityMixin
 from .._state import check_same_params
 from .._supervised import SupervisedLifeCycle
 from ..rows import Sigma, TableLike
@@ -40,7 +41,7 @@ from ._sums import FEWEST, RidgeSums, Settings
 _MOST_MEAN_WEIGHT = 10.0
 
 
-class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
+class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle):
     """Base class of ridge regression and classification on features.
 
     Parameters
@@ -290,39 +291,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         found = value.predictions(rows, lambda Z: function(value, Z))
         return found, rows, value
 
-    def score_samples(self, X: TableLike) -> np.ndarray:
-        """Return each row's similarity to the training rows, as a score from 0 to 1.
-
-        The score is the proportion of training rows whose leave-one-out predictions
-        have a variance at least as large as that of the prediction for the given row.
-        About 1 % of new rows from the same distribution have scores of at most 0.01. A
-        score near 0 indicates that a prediction may be an extrapolation. In
-        classification with more than 64 features, the variances are estimated with a
-        relative standard error of about 18 %.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,)
-            The scores, in float64. If outputs have different penalties, the lowest
-            score among the outputs is returned.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_crt import RandomFeatureRidge
-        >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> model = RandomFeatureRidge(random_state=0).fit(X, X[:, 0])
-        >>> bool(model.score_samples([[0.0, 0.0, 0.0]]) > 0.5)
-        True
-        >>> bool(model.score_samples([[0.0, 0.0, 6.0]]) < 0.01)
-        True
-        """
-
+    def _scores(self, X):
         def variances(value, Z):
             return (value.solution.variance(Z),)
 

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from .._compat import Interval, RandomState, StrOptions, _fit_context
 from .._fitted import Batch, LifeCycle, value_of
-from .._quantiles import check_levels, levels_of_interval
+from .._quantiles import IntervalsMixin, SimilarityMixin
 from ..ridge._effects import Effects
 from ..rows import (
     TableLike,
@@ -27,7 +27,7 @@ from ..rows.raw_table import TableReader, read_table_and_targets, validated_tabl
 from ._blend import Blend, BlendChoices, BlendValue
 
 
-class BaseKernelModel(LifeCycle):
+class BaseKernelModel(SimilarityMixin, LifeCycle):
     """A weighted average of models with an ANOVA kernel and a local linear model.
 
     Parameters
@@ -128,28 +128,7 @@ class BaseKernelModel(LifeCycle):
         V = self._reader.read(validated_table(self, X, reset=False))
         return V, blend.predict(V).astype(V.dtype, copy=False), blend
 
-    def score_samples(self, X: TableLike) -> np.ndarray:
-        """Return each row's similarity to the training rows, as a score from 0 to 1.
-
-        The score is the proportion of training rows that are no more similar to the
-        other training rows than the given row is. Hence about 1 % of new rows from the
-        same distribution have scores of at most 0.01. A score near 0 indicates that a
-        prediction may be an extrapolation.
-
-        Parameters
-        ----------
-        X : {data frame, array-like} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,)
-            Proportions of the training rows, computed as in
-            :meth:`NadarayaWatsonRegressor.score_samples` from standardised numbers and
-            one-hot encoded categories. For the kernel weights, columns are scaled
-            according to ``feature_importances_``; for the distances to neighbours, all
-            columns are scaled equally.
-        """
+    def _scores(self, X: Any) -> np.ndarray:
         blend = value_of(self).solution
         V = self._reader.read(validated_table(self, X, reset=False))
         scores = blend.similar.score_samples(blend.encoding.one_hot(V))
@@ -179,7 +158,7 @@ class BaseKernelModel(LifeCycle):
         return tags
 
 
-class KernelRegressor(RegressorMixin, BaseKernelModel):
+class KernelRegressor(IntervalsMixin, RegressorMixin, BaseKernelModel):
     """Regression on raw tables by a weighted average of two models.
 
     Numbers, categories, dates and missing values need no preprocessing. The prediction
@@ -201,7 +180,8 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     :class:`LearnedMetric` with ``method="evidence"``. The local linear model is left
     out if its weight on the first fold is below 0.1, or below 0.25 for class
     probabilities. In regression, predictions of each model may exceed the range of the
-    targets by at most a fifth of this range.
+    targets by at most a fifth of this range. All prediction intervals have the same
+    width, which is calibrated on the cross-validated errors.
 
     References
     ----------
@@ -250,63 +230,14 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
             return mean[:, 0], blend.anova.predict(V, return_std=True)[1]
         return mean[:, 0], np.full(len(mean), blend.errors.root_mean_squares[0])
 
-    def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
-        """Predict intervals that contain a given proportion of new targets.
-
-        All intervals have the same width, which is calibrated on cross-validated
-        errors.
-
-        Parameters
-        ----------
-        X : {data frame, array-like} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-        coverage : float, default=0.9
-            Proportion of new targets that intervals should contain, between 0 and 1.
-
-        Returns
-        -------
-        ends : ndarray of shape (n_samples, 2)
-            Lower and upper bounds of the intervals: the quantiles at the levels (1 -
-            coverage) / 2 and (1 + coverage) / 2.
-
-        Raises
-        ------
-        ValueError
-            If ``coverage`` is not between 0 and 1, or X does not match the training
-            table.
-        """
-        return self.predict_quantiles(X, levels_of_interval(coverage))
-
-    def predict_quantiles(
-        self, X: TableLike, quantiles: float | ArrayLike
-    ) -> np.ndarray:
-        """Predict quantiles of the targets.
-
-        Parameters
-        ----------
-        X : {data frame, array-like} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-        quantiles : float or array-like of shape (n_quantiles,)
-            Levels of the quantiles, between 0 and 1.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples,) or (n_samples, n_quantiles)
-            The predictions, each plus the quantiles of the cross-validated prediction
-            errors.
-
-        Raises
-        ------
-        ValueError
-            If a level is not between 0 and 1, or X does not match the training table.
-        """
-        levels = check_levels(quantiles)
+    def _quantiles(self, X: Any, method: str, levels: np.ndarray) -> np.ndarray:
         V, mean, blend = self._predictions(X)
-        errors = blend.errors
-        if errors is None:
-            return blend.anova.predict_quantiles(V, quantiles)
-        values = mean + errors.quantiles(np.ones_like(mean), levels)[:, 0]
-        return values[:, 0] if np.ndim(quantiles) == 0 else values
+        if blend.errors is None:
+            return blend.anova.predict_quantiles(V, levels)[:, None]
+        return mean[..., None] + blend.errors.quantiles(np.ones_like(mean), levels)
+
+    def _output(self, values: np.ndarray, X: Any) -> np.ndarray:
+        return values[:, 0]
 
     def effects(self, X: TableLike) -> Effects:
         """Split the predictions into effects of columns and of pairs of columns.
