@@ -11,8 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import check_is_fitted
 
-from ._array import asarray_like, taken, to_host, to_namespace_of, validate_rows
+from ._array import (
+    asarray_like,
+    check_fit_namespace,
+    refuse_lazy,
+    taken,
+    to_host,
+    to_namespace_of,
+    validate_rows,
+)
 from ._compat import _check_partial_fit_first_call, _fit_context, cached_property
 from ._fitted import KEPT_ENTRIES, Batch, FittedValue, LifeCycle, Step, no_step
 from ._state import check_names, check_same_params, copied
@@ -26,6 +35,7 @@ from .rows import (
     read_weights,
     weighted_rows,
 )
+from .rows.raw_table import TableReader, validated_table
 from .rows.sample import DistinctSample
 
 
@@ -193,6 +203,53 @@ class NumbersMixin:
             batch, or if X, y or a weight has an invalid value.
         """
         return self._extend_value(X, y, sample_weight)
+
+
+class TableLifeCycle(LifeCycle):
+    """Base class of estimators that read raw tables and are fitted to targets."""
+
+    _reader: TableReader
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit the estimator to a table and its targets.
+
+        Parameters
+        ----------
+        X : {data frame, array-like} of shape (n_samples, n_features)
+            Table with columns of numbers, booleans, dates, strings or categories, which
+            may have missing values.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets: numbers or class labels. Only ``AnovaSampler`` accepts several
+            outputs.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights: a row of weight w counts as w rows, unless their mean
+            is below 1, in which case they are divided by it.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator. It keeps rows for further fitting until
+            :meth:`freeze` is called.
+        """
+        return self._fit_value(X, y, sample_weight)
+
+    def _matrix(self, X: Any, method: str) -> np.ndarray:
+        """Convert a user's table to a matrix."""
+        check_is_fitted(self)
+        refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
+        check_fit_namespace(self, X, method)
+        return self._reader.read(validated_table(self, X, reset=False))
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags, which allow raw tables."""
+        tags = super().__sklearn_tags__()
+        inputs = tags.input_tags
+        inputs.sparse = False
+        inputs.allow_nan = inputs.string = inputs.categorical = True
+        return tags
 
 
 @dataclass(frozen=True, eq=False)
