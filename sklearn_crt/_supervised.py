@@ -39,7 +39,40 @@ from .rows.raw_table import TableReader, validated_table
 from .rows.sample import DistinctSample
 
 
-class SupervisedLifeCycle(LifeCycle):
+class TargetsLifeCycle(LifeCycle):
+    """Base class of estimators that are fitted to targets."""
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit the estimator to the training data.
+
+        Parameters
+        ----------
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows. ``KernelRegressor``, ``KernelClassifier`` and
+            ``AnovaSampler`` accept tables with columns of numbers, booleans, dates,
+            strings or categories, which may have missing values, but no sparse matrix.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets: numbers for regressors, labels for classifiers, and either of them
+            for transformers. Several outputs are possible for numbers, but not in
+            ``KernelRegressor``.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights. A row of weight w counts as w rows, and rows of weight
+            0 are ignored. Estimators for tables divide the weights by their mean if it
+            is below 1.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator. It keeps rows or sums for further fitting until
+            :meth:`freeze` is called.
+        """
+        return self._fit_value(X, y, sample_weight)
+
+
+class SupervisedLifeCycle(TargetsLifeCycle):
     """Base class of classifiers and regressors that can learn in batches."""
 
     _y_checks: dict  # options for scikit-learn's validation of y
@@ -205,36 +238,10 @@ class NumbersMixin:
         return self._extend_value(X, y, sample_weight)
 
 
-class TableLifeCycle(LifeCycle):
+class TableLifeCycle(TargetsLifeCycle):
     """Base class of estimators that read raw tables and are fitted to targets."""
 
     _reader: TableReader
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Fit the estimator to a table and its targets.
-
-        Parameters
-        ----------
-        X : {data frame, array-like} of shape (n_samples, n_features)
-            Table with columns of numbers, booleans, dates, strings or categories, which
-            may have missing values.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets: numbers or class labels. Only ``AnovaSampler`` accepts several
-            outputs.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights: a row of weight w counts as w rows, unless their mean
-            is below 1, in which case they are divided by it.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator. It keeps rows for further fitting until
-            :meth:`freeze` is called.
-        """
-        return self._fit_value(X, y, sample_weight)
 
     def _matrix(self, X: Any, method: str) -> np.ndarray:
         """Convert a user's table to a matrix."""
