@@ -241,8 +241,8 @@ class SimilarityMixin:
         score is the proportion of training rows whose leave-one-out predictions have a
         variance at least as large as that of the prediction for the given row. If
         outputs have different penalties, it is the lowest score among the outputs. In
-        classification, the variances are estimated with a relative standard error of
-        about 18 %.
+        classification with more than 64 features, the variances are estimated with a
+        relative standard error of about 18 %.
 
         Examples
         --------
@@ -279,8 +279,10 @@ class IntervalsMixin:
         Conditional quantiles describe the distribution of the targets at a given row,
         for example through its median, or through an interval that contains 80 % of the
         targets. They are the prediction plus quantiles of the errors of training rows
-        that were predicted by models fitted without them. The user guide gives the
-        formulas.
+        that were predicted by models fitted without them (jackknife [1]_), divided by
+        estimates of their standard deviations, as in conformal prediction [2]_. The
+        formulas are in the user guide, on the page on quantiles for kernel averages and
+        local linear regression, and on the page on ridge regression.
 
         Parameters
         ----------
@@ -307,6 +309,14 @@ class IntervalsMixin:
             do not keep the training rows.
         ValueError
             If a level is not between 0 and 1.
+
+        References
+        ----------
+        .. [1] R. F. Barber et al., "Predictive Inference with the Jackknife+", Annals
+           of Statistics 49 (2021), :doi:`10.1214/20-AOS1965`.
+        .. [2] J. Lei et al., "Distribution-Free Predictive Inference for Regression",
+           Journal of the American Statistical Association 113 (2018),
+           :doi:`10.1080/01621459.2017.1307116`.
 
         Examples
         --------

@@ -68,6 +68,11 @@ class TargetsLifeCycle(LifeCycle):
         self : object
             The fitted estimator. It keeps rows or sums for further fitting until
             :meth:`freeze` is called.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or a weight is invalid.
         """
         return self._fit_value(X, y, sample_weight)
 

@@ -74,6 +74,11 @@ def matern_kernel(
     kernel : ndarray of shape (n_X, n_Y), or float for two single rows
         Kernel values in [0, 1]; float32 if X and Y are float32.
 
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or if the shapes do not match.
+
     See Also
     --------
     sklearn_crt.samplers.MaternSampler : Random features of this kernel.
@@ -146,6 +151,11 @@ def laplacian_kernel(
     kernel : ndarray of shape (n_X, n_Y), or float for two single rows
         Kernel values in [0, 1]; float32 if X and Y are float32.
 
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or if the shapes do not match.
+
     See Also
     --------
     sklearn_crt.samplers.LaplacianSampler : Random features of this kernel.
@@ -204,6 +214,11 @@ def exponential_power_kernel(
     -------
     kernel : ndarray of shape (n_X, n_Y), or float for two single rows
         Kernel values in [0, 1]; float32 if X and Y are float32.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, or if the shapes do not match.
 
     See Also
     --------

@@ -106,6 +106,11 @@ class RadialKernel(ABC):
         self : RadialKernel
             The kernel. Estimators that have already been fitted keep their own copy of
             the kernel, so they do not change.
+
+        Raises
+        ------
+        ValueError
+            If the kernel has no parameter with a given name.
         """
         known = self.get_params()
         for name, value in params.items():

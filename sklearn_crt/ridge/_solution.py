@@ -41,8 +41,8 @@ _TIE = 1e-6
 # small tables.
 _NEAR = 1.1
 _LEAST_FREEDOM = 0.001  # minimum residual degrees of freedom per row
-# In classifiers, variances of predictions are estimated from this number of random
-# combinations of the axes, with a relative standard error of 18 %.
+# In classifiers with more features, variances of predictions are estimated from this
+# number of random combinations of the axes, with a relative standard error of 18 %.
 _COMBINED = 64
 
 
@@ -81,8 +81,8 @@ class Solution:
     # the factors. If the axes form a triangular matrix, its entries are stored as a
     # one-dimensional array.
     mean_variance: float
-    axes: np.ndarray  # (D, r), or (D, _COMBINED) for classification
-    factors: np.ndarray  # (r, k), or (_COMBINED, 1)
+    axes: np.ndarray  # (D, r), or (D, min(D, _COMBINED)) for classification
+    factors: np.ndarray  # (r, k), or (min(D, _COMBINED), 1)
     spread: np.ndarray  # (k,), variances, or mean squares without an intercept
     # distribution of the negative leave-one-out variances; None for regression
     similarities: Distribution | None
@@ -109,7 +109,7 @@ class Solution:
     def _axes(self) -> np.ndarray:
         """The axes as a matrix, (D, r)."""
         if self.axes.ndim == 2:
-            return self.axes
+            return np.asarray(self.axes, np.float64)
         shape = len(self.z_mean), len(self.factors)
         axes = np.zeros(shape)
         axes[np.tril_indices(shape[0], 0, shape[1])] = self.axes
@@ -194,11 +194,14 @@ class Regression:
     ) -> None:
         """Compute the eigenvalues, the eigenvectors and their products with targets."""
         gram, eps = self.moments.gram, moments.eps
-        normal = np.random.default_rng(0).standard_normal((len(gram), _COMBINED))
+        draws = np.eye(len(gram))
+        if len(gram) > _COMBINED:
+            draws = np.random.default_rng(0).standard_normal((len(gram), _COMBINED))
+            draws /= np.sqrt(_COMBINED)
         if penalty is not None:
             sizes, axes = eigh(penalty, check_finite=False)
             sizes = np.maximum(sizes, 0)
-            normal = (axes * np.sqrt(sizes)) @ (axes.T @ normal)
+            draws = (axes * np.sqrt(sizes)) @ (axes.T @ draws)
             known = sizes > sizes.max() * eps * len(sizes)
             whitener = axes[:, known] / np.sqrt(sizes[known])
             inner = whitener.T @ gram @ whitener
@@ -226,8 +229,8 @@ class Regression:
         self._least_left = max(_LEAST_LEFT, _ROUNDING * eps)
         values[values <= self._tiny] = 0
         self.values, self.vectors = values, vectors  # (r,), (D, r)
-        # random combinations of the axes that do not depend on the signs of the axes
-        self._combinations = vectors.T @ (normal / np.sqrt(_COMBINED))
+        # combinations of the axes that do not depend on the signs of the axes
+        self._combinations = vectors.T @ draws
         known = values > 0
         self._products = vectors.T @ self.moments.cross  # (r, k)
         self._products[~known] = 0
@@ -317,7 +320,9 @@ class Regression:
         self._similarities = None
         if self._shared:
             root = np.sqrt(self._factors[:, :1]) * self._combinations
-            self._axes, self._factors = self.vectors @ root, np.ones((_COMBINED, 1))
+            # single precision, because they are by far the largest part of the model
+            self._axes = (self.vectors @ root).astype(np.float32)
+            self._factors = np.ones((root.shape[1], 1))
             estimate = self.mean_variance + np.sum((along @ root) ** 2, axis=1)
             found = np.nan_to_num(-estimate / left[:, self.best[0]], nan=-np.inf)
             self._similarities = Distribution.of(found, rows.weights)

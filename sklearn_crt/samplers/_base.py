@@ -165,6 +165,12 @@ class BaseFeatureSampler(
         -------
         self : object
             The fitted sampler.
+
+        Raises
+        ------
+        ValueError
+            If a parameter or a value of X is out of range; the message states what is
+            allowed.
         """
         return self._fit_value(X, y, X_key, sample_weight)
 

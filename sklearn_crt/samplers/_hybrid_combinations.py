@@ -43,6 +43,11 @@ def angular_hybrid(
     sampler : HybridSampler
         Unfitted sampler whose ``bases`` and ``coefficients`` are set.
 
+    Raises
+    ------
+    ValueError
+        If ``coupling`` is not the name of a coupling.
+
     See Also
     --------
     HybridSampler : The general hybrid, with optimal positive features by default.
@@ -119,6 +124,11 @@ def gaussian_hybrid(
     -------
     sampler : HybridSampler
         Unfitted sampler whose ``bases`` and ``coefficients`` are set.
+
+    Raises
+    ------
+    ValueError
+        If ``coupling`` is not the name of a coupling.
 
     See Also
     --------

@@ -55,6 +55,11 @@ def assert_unbiased(
     n_draws : int, default=64
         Number of fits with different seeds, which also reveal wrong scale factors.
 
+    Raises
+    ------
+    AssertionError
+        If the mean of the estimates differs significantly from the kernel.
+
     Examples
     --------
     >>> from sklearn_crt import OPRFSampler
@@ -138,6 +143,11 @@ def assert_coupling(
     n_blocks : int, default=20000
         Number of blocks of d frequencies.
 
+    Raises
+    ------
+    AssertionError
+        If one of the conditions above is violated.
+
     Examples
     --------
     >>> from sklearn_crt.extend import Orthogonal, chi_law
@@ -209,6 +219,12 @@ def assert_nested(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
         The sampler to check.
     X : ndarray of shape (n_samples, n_features)
         Rows on which the sampler is fitted.
+
+    Raises
+    ------
+    AssertionError
+        If ``transform`` does not return ``n_components`` columns, or if the frequencies
+        are not nested.
     """
     d = X.shape[1]
 
@@ -257,6 +273,11 @@ def assert_invariant(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
         The sampler to check.
     X : ndarray of shape (n_samples, n_features), float64
         At least a few hundred rows, so that they are processed in several chunks.
+
+    Raises
+    ------
+    AssertionError
+        If the features differ by more than rounding errors.
     """
     sampler = clone(sampler).set_params(random_state=0)
     fitted = clone(sampler)
@@ -337,6 +358,11 @@ def check_sampler(
         Rows of norm 1 or less for the checks of the mean and the variance. If None,
         rows of norm 0.7 are generated. For a sampler whose feature map uses clusters,
         pass rows that form clusters.
+
+    Raises
+    ------
+    AssertionError
+        If one of the checks fails.
 
     Examples
     --------

@@ -74,14 +74,24 @@ def rf_conformity(
         conformity is the mean of P(w_1) P(w_2) for two frequencies w_1 and w_2 in the
         same block, multiplied by exp(2|x|^2 + 2|y|^2).
 
+    Raises
+    ------
+    ValueError
+        If v is negative or not finite, the dimension is less than 1, or the cosine is
+        not between -1 and 1.
+
     Notes
     -----
-    This is equation 21 of *Simplex Random Features* (:arxiv:`2301.13856`). The sum is
-    computed in log space, and the mean over psi by Gauss-Legendre quadrature:
+    This is equation 21 of [1]_. The sum is computed in log space, and the mean over psi
+    by Gauss-Legendre quadrature:
 
     .. math:: \rho(v) = \sum_k \frac{v^{2k}}{k!} \prod_{j<k} \frac{d + j}{d + 2j}
        \; E (1 + c \sin\psi)^k, \qquad \psi \in (0, \pi), \;
        \text{density} \propto \sin^{d-1} \psi .
+
+    References
+    ----------
+    .. [1] Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`.
 
     Examples
     --------
@@ -123,10 +133,20 @@ def rf_conformity_gap(
         If the cosine is zero or negative, the gap is computed without subtraction, so
         even a small gap is accurate.
 
+    Raises
+    ------
+    ValueError
+        For the same reasons as in :func:`rf_conformity`.
+
+    References
+    ----------
+    .. [1] Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`,
+       corollary 4.4.
+
     Examples
     --------
     For small v, the reduction is of order v^2 for simplex frequencies, but only of
-    order v^4 for orthogonal frequencies (corollary 4.4 of :arxiv:`2301.13856`):
+    order v^4 for orthogonal frequencies:
 
     >>> from sklearn_crt.theory.conformity import rf_conformity_gap
     >>> for cosine in (0.0, -1 / 63):
@@ -159,12 +179,20 @@ def rff_gap(z: ArrayLike, n_features: int, cosine: float = 0.0) -> float | np.nd
         where :math:`u = x - y`. The estimate from m frequencies in one block has the
         variance :math:`(1 - e^{-z^2})^2 / (2m)` minus (m - 1)/m times the gap.
 
+    Raises
+    ------
+    ValueError
+        For the same reasons as in :func:`rf_conformity`.
+
     Notes
     -----
     For orthogonal frequencies, the gap is positive for all distances in 2 dimensions,
     and up to a distance of 3.31 in 3 dimensions, 2.96 in 8 dimensions and 6.91 in 64
-    dimensions. At larger distances it may be slightly negative (theorem 4.5 of
-    :arxiv:`2301.13856`).
+    dimensions. At larger distances it may be slightly negative ([1]_, theorem 4.5).
+
+    References
+    ----------
+    .. [1] Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`.
 
     Examples
     --------
@@ -193,14 +221,23 @@ def sample_conformity(v: float, frequencies: ArrayLike) -> float:
         The conformity of these frequencies. Its mean over random blocks of frequencies
         equals the result of :func:`rf_conformity`.
 
+    Raises
+    ------
+    ValueError
+        If v is negative or not finite, or there are fewer than two frequencies.
+
     Notes
     -----
-    By equation 10 of :arxiv:`2301.13856`, the conformity is the mean of the following
-    expression over all pairs of different frequencies :math:`w_i` and :math:`w_j`:
+    By equation 10 of [1]_, the conformity is the mean of the following expression over
+    all pairs of different frequencies :math:`w_i` and :math:`w_j`:
 
     .. math:: \sum_k \frac{\Gamma(d/2)}{k! \, \Gamma(k + d/2)}
        \left(\frac{v |w_i + w_j|}{2}\right)^{2k}
        = {}_0F_1(; d/2; v^2 |w_i + w_j|^2 / 4) .
+
+    References
+    ----------
+    .. [1] Reid et al., "Simplex Random Features", ICML 2023, :arxiv:`2301.13856`.
 
     Examples
     --------

@@ -61,11 +61,16 @@ def hrf_relative_error(
     -----
     Let :math:`e(t) = (2m)^{-1/2} e^{2 r^2 t} (1 - e^{-4 r^2 t})`. The relative error is
     :math:`e(\sin^2 \theta/2)` for random Fourier features, and :math:`e(\cos^2
-    \theta/2)` for pairs of positive features (lemma 3.4 of *Hybrid Random Features*,
-    :arxiv:`2110.04367`). For a hybrid with the estimated coefficient
-    :math:`\hat\lambda`, it is the square root of :math:`E\hat\lambda^2\, e(\cos^2)^2 +
-    E(1 - \hat\lambda)^2\, e(\sin^2)^2` (theorems D.1 and F.2). If the base maps share
-    their frequencies, the error is the same, because the rows have equal norms.
+    \theta/2)` for pairs of positive features ([1]_, lemma 3.4). For a hybrid with the
+    estimated coefficient :math:`\hat\lambda`, it is the square root of
+    :math:`E\hat\lambda^2\, e(\cos^2)^2 + E(1 - \hat\lambda)^2\, e(\sin^2)^2` (theorems
+    D.1 and F.2). If the base maps share their frequencies, the error is the same,
+    because the rows have equal norms.
+
+    References
+    ----------
+    .. [1] K. Choromanski et al., "Hybrid Random Features", ICLR 2022,
+       :arxiv:`2110.04367`.
 
     Examples
     --------
@@ -184,7 +189,12 @@ def hrf_max_relative_error_bound(
     Let :math:`W = e^{2r^2} (1 - e^{-4r^2})`. The bound is
     :math:`\frac{W}{\sqrt{2 m r}} \sqrt{\frac{1 - 1/n}{\pi r} + \frac{1}{n \sqrt\pi}}`,
     whereas the largest relative error of each base map alone is
-    :math:`W / \sqrt{2m}` (theorem 3.5 of :arxiv:`2110.04367`).
+    :math:`W / \sqrt{2m}` ([1]_, theorem 3.5).
+
+    References
+    ----------
+    .. [1] K. Choromanski et al., "Hybrid Random Features", ICLR 2022,
+       :arxiv:`2110.04367`.
 
     Examples
     --------

@@ -47,6 +47,11 @@ def oprf_log_sup(
     log_sup : float or ndarray
         Logarithm of the supremum of the product over all frequencies.
 
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or ``sq_sum`` exceeds twice ``sq_norms``.
+
     See Also
     --------
     oprf_tail_bound : A tail bound for the mean of many such products.
@@ -58,7 +63,12 @@ def oprf_log_sup(
 
     .. math:: \log S = \frac d2 \log(1 - 4A) - \frac{q}{8A} + \frac q2 - N .
 
-    The proof of theorem 4.2 of :arxiv:`2205.15317` omits the first term.
+    The proof of theorem 4.2 of [1]_ omits the first term.
+
+    References
+    ----------
+    .. [1] V. Likhosherstov et al., "Chefs' Random Tables: Non-Trigonometric Random
+       Features", NeurIPS 2022, :arxiv:`2205.15317`.
 
     Examples
     --------
@@ -118,6 +128,11 @@ def oprf_tail_bound(
     bound : float or ndarray
         Upper bound on the probability, at most 1.
 
+    Raises
+    ------
+    ValueError
+        If an argument is out of range, or ``sq_sum`` exceeds twice ``sq_norms``.
+
     See Also
     --------
     oprf_uniform_n_frequencies : Sufficient number of frequencies for all pairs.
@@ -132,10 +147,15 @@ def oprf_tail_bound(
 
     For errors of one sign, the factor 2 is not needed. Orthogonal blocks do not
     increase the moment generating function of the estimate, so for them the bound also
-    holds for estimates that are too large. This is theorem 4.2 of *Chefs' Random
-    Tables* (:arxiv:`2205.15317`) with the factor :math:`(1 - 4A)^d` that is missing
-    there. Without this factor, the bound is 5e-18 for d = 64, A = -1/2, x = y = 0, M =
-    100 and an error of 0.9, but such an error has probability 0.97.
+    holds for estimates that are too large. This is theorem 4.2 of [1]_ with the factor
+    :math:`(1 - 4A)^d` that is missing there. Without this factor, the bound is 5e-18
+    for d = 64, A = -1/2, x = y = 0, M = 100 and an error of 0.9, but such an error has
+    probability 0.97.
+
+    References
+    ----------
+    .. [1] V. Likhosherstov et al., "Chefs' Random Tables: Non-Trigonometric Random
+       Features", NeurIPS 2022, :arxiv:`2205.15317`.
 
     Examples
     --------
@@ -183,6 +203,11 @@ def oprf_uniform_n_frequencies(
     n_frequencies : int or float
         A sufficient number of independent frequencies; infinite if it exceeds 1e300.
 
+    Raises
+    ------
+    ValueError
+        If an argument is out of range.
+
     See Also
     --------
     oprf_tail_bound : The bound for a single pair.
@@ -206,9 +231,13 @@ def oprf_uniform_n_frequencies(
        \left(\frac1d + \frac1{d+1}\right)
        + \int_0^\infty (t + 4R) (t + 2R)^{d-1} e^{-t^2/2} dt \right) .
 
-    This is theorem 4.3 of :arxiv:`2205.15317` with explicit constants. The resulting
-    number of frequencies always suffices, but it is very large in more than a few
-    dimensions.
+    This is theorem 4.3 of [1]_ with explicit constants. The resulting number of
+    frequencies always suffices, but it is very large in more than a few dimensions.
+
+    References
+    ----------
+    .. [1] V. Likhosherstov et al., "Chefs' Random Tables: Non-Trigonometric Random
+       Features", NeurIPS 2022, :arxiv:`2205.15317`.
 
     Examples
     --------

@@ -362,6 +362,11 @@ class RandomFeatures(nn.Module):
         Logarithm of sigma, either one number or one per column. Training the logarithm
         instead of sigma keeps sigma positive.
 
+    Raises
+    ------
+    NotFittedError
+        If the sampler is not fitted.
+
     See Also
     --------
     LinearAttention : Attention that is computed from random features.

@@ -302,6 +302,11 @@ class LinearAttention(MapsOfHeads):
         state : dict of Tensor
             State that includes the new tokens. The input state is not changed.
 
+        Raises
+        ------
+        ValueError
+            If there are no tokens.
+
         Examples
         --------
         >>> import pytest
