@@ -19,6 +19,7 @@ from .rows import TableLike
 _LEAST_LEVEL = 1e-13
 # relative tolerance for comparing cumulative weights with a level
 _ROUNDING = 1e-12
+_TIE = 1e-9  # quantities whose differences are smaller count as equal
 # Rows whose predictions have similar standard deviations form a group with its own
 # error distribution. If there are several groups, each has at least _ROWS_PER_GROUP
 # rows.
@@ -59,6 +60,8 @@ class Distribution(NamedTuple):
 
     def shares_below(self, values: np.ndarray) -> np.ndarray:
         """Return the weighted proportion of rows at or below each given value."""
+        sizes = np.abs(np.where(np.isfinite(values), values, 0))
+        values = values + _TIE * (1 + sizes)
         return self.shares[np.searchsorted(self.values, values, side="right")]
 
 
@@ -333,7 +336,7 @@ class IntervalsMixin:
         >>> model = NadarayaWatsonRegressor().fit(x, y)
         >>> np.round(model.predict_quantiles([[0.2], [0.8]], [0.16, 0.5, 0.84]), 1)
         array([[ 0.7,  0.9,  1.1],
-               [-1.8, -1.1, -0.3]])
+               [-1.7, -1.1, -0.3]])
 
         The standard deviation of the noise is x, that is, 0.2 for the first row and 0.8
         for the second row.

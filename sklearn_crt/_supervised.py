@@ -11,8 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import check_is_fitted
 
-from ._array import asarray_like, taken, to_host, to_namespace_of, validate_rows
+from ._array import (
+    asarray_like,
+    check_fit_namespace,
+    refuse_lazy,
+    taken,
+    to_host,
+    to_namespace_of,
+    validate_rows,
+)
 from ._compat import _check_partial_fit_first_call, _fit_context, cached_property
 from ._fitted import KEPT_ENTRIES, Batch, FittedValue, LifeCycle, Step, no_step
 from ._state import check_names, check_same_params, copied
@@ -26,10 +35,49 @@ from .rows import (
     read_weights,
     weighted_rows,
 )
+from .rows.raw_table import TableReader, validated_table
 from .rows.sample import DistinctSample
 
 
-class SupervisedLifeCycle(LifeCycle):
+class TargetsLifeCycle(LifeCycle):
+    """Base class of estimators that are fitted to targets."""
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit the estimator to the training data.
+
+        Parameters
+        ----------
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows. ``KernelRegressor``, ``KernelClassifier`` and
+            ``AnovaSampler`` accept tables with columns of numbers, booleans, dates,
+            strings or categories, which may have missing values, but no sparse matrix.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets: numbers for regressors, labels for classifiers, and either of them
+            for transformers. Several outputs are possible for numbers, but not in
+            ``KernelRegressor``.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights. A row of weight w counts as w rows, and rows of weight
+            0 are ignored. Estimators for tables divide the weights by their mean if it
+            is below 1.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator. It keeps rows or sums for further fitting until
+            :meth:`freeze` is called.
+
+        Raises
+        ------
+        ValueError
+            If a parameter, X, y or a weight is invalid.
+        """
+        return self._fit_value(X, y, sample_weight)
+
+
+class SupervisedLifeCycle(TargetsLifeCycle):
     """Base class of classifiers and regressors that can learn in batches."""
 
     _y_checks: dict  # options for scikit-learn's validation of y
@@ -258,6 +306,27 @@ class NumbersMixin:
             batch, or if X, y or a weight has an invalid value.
         """
         return self._extend_value(X, y, sample_weight)
+
+
+class TableLifeCycle(TargetsLifeCycle):
+    """Base class of estimators that read raw tables and are fitted to targets."""
+
+    _reader: TableReader
+
+    def _matrix(self, X: Any, method: str) -> np.ndarray:
+        """Convert a user's table to a matrix."""
+        check_is_fitted(self)
+        refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
+        check_fit_namespace(self, X, method)
+        return self._reader.read(validated_table(self, X, reset=False))
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags, which allow raw tables."""
+        tags = super().__sklearn_tags__()
+        inputs = tags.input_tags
+        inputs.sparse = False
+        inputs.allow_nan = inputs.string = inputs.categorical = True
+        return tags
 
 
 @dataclass(frozen=True, eq=False)

@@ -74,15 +74,17 @@ class Smoothing(NamedTuple):
         scale = float(few.weights.sum() / (few.weights @ few.weights))
         parts = [sums.scores for _, sums in keys.sums(few.X, sigma, left_out=True)]
         scores = np.maximum(np.concatenate(parts)[:, : keys.targets.n_averages], 0)
-        total = scores.sum(axis=1, keepdims=True)
-        shares = scores / np.where(total > 0, total, 1)
-        shares = np.where(total > 0, shares, value.seen.shares)
+        total = scores.sum(axis=1)
         sizes = effective_sizes(keys, few.X, sigma, left_out=True)
-        own, added = np.arange(len(few.y)), _RANDOM_ROWS / (scale * few.weights.sum())
+        # other rows have the class prior, whatever the smoothing
+        rows = np.flatnonzero((total > 0) & np.isfinite(sizes))
+        shares, sizes = scores[rows] / total[rows, None], sizes[rows]
+        place = np.arange(len(rows)), few.y[rows]
+        added = _RANDOM_ROWS / (scale * few.weights.sum())
 
         def loss(smoothing: Smoothing) -> float:
             logs = np.log(smoothing.probabilities(shares, sizes))
-            return -float(few.weights @ (logs[own, few.y] + added * logs.mean(axis=1)))
+            return -float(few.weights[rows] @ (logs[place] + added * logs.mean(axis=1)))
 
         return min((cls(a, t, scale) for a in _AMOUNTS for t in _EXPONENTS), key=loss)
 

@@ -25,7 +25,7 @@ from ..rows import Rows, TableLike
 from ._base import BaseNadarayaWatson
 from ._keys import Keys
 from ._row_weights import all_rows, log_kernels, shares_of
-from ._similarity import Similarity
+from ._similarity import ComparedRows, Similarity
 from ._sums import trust
 from ._targets import RegressionTargets
 
@@ -80,10 +80,10 @@ class Residuals:
             weights,
             np.sqrt(share @ (few.y - share @ few.y) ** 2),
         )
-        distances = similarity.left_out.distances
-        first = slice(len(distances))
+        compared = similarity.left_out
+        first = slice(len(compared.scores))
         deviations = found.deviations(
-            few.X[first], predictions[first], distances, left_out=True
+            few.X[first], predictions[first], compared, left_out=True
         )
         ratios = residuals[first] / np.where(deviations > 0, deviations, 1)
         # the ratios of all rows are assumed to have the same distribution
@@ -94,7 +94,7 @@ class Residuals:
         self,
         X: Rows,
         predictions: np.ndarray,
-        distances: np.ndarray,
+        compared: ComparedRows,
         *,
         left_out: bool = False,
     ) -> np.ndarray:
@@ -102,7 +102,7 @@ class Residuals:
 
         ``left_out`` excludes training rows that are equal to the query.
         """
-        # predictions (n_queries, n_outputs), distances (n_queries,)
+        # predictions (n_queries, n_outputs)
         found = np.empty(predictions.shape)
         mean = self.weights @ self.squares / self.weights.sum()
         for rows, logs in log_kernels(self.keys, X, self.sigma, left_out=left_out):
@@ -113,7 +113,10 @@ class Residuals:
                 sums = size * (shares @ self.squares[:, k]) + _ROWS_OF_PRIOR * mean[k]
                 variances = sums / (size + _ROWS_OF_PRIOR) * (1 + _ROWS_OF_FIT / size)
                 found[rows, k] = variances
-        spread = _DISTANT_DEVIATIONS * distances[:, None] * self.spread
+        # predictions are less accurate where training rows are sparse
+        sparse = np.maximum(0.5 - compared.scores[:, None], 0)
+        found *= (1 + 2 * sparse**2) ** 2
+        spread = _DISTANT_DEVIATIONS * compared.distances[:, None] * self.spread
         return np.sqrt(found + spread**2)
 
     def _log_prediction_kernel(self, queries, output):
@@ -258,8 +261,8 @@ class NadarayaWatsonRegressor(
         """Return predictions, their deviations, and predictions within the targets."""
         residuals, found = Residuals.of(value), self._decode(value, X)
         inside = np.clip(to_host(found), value.seen.least, value.seen.most)
-        distances = residuals.similarity.compared(rows).distances
-        return found, residuals.deviations(rows, inside, distances), inside
+        compared = residuals.similarity.compared(rows)
+        return found, residuals.deviations(rows, inside, compared), inside
 
     def _squeezed(self, values):
         return values[:, 0] if self._one_output else values

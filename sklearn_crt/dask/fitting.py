@@ -30,8 +30,8 @@ from .._workers import blas_within_processors
 from ..averages._base import BaseNadarayaWatson
 from ..averages._sampler_sigma import SampledRows
 from ..metric import LearnedMetric
+from ..metric._candidates import N_LEARNED
 from ..ridge._base import BaseRandomFeatureRidge
-from ..ridge._sums import N_LEARNED
 from ..rows import plain_targets
 from ..rows.raw_table import TableReader, validated_table
 from ..rows.sample import DistinctSample
@@ -397,7 +397,7 @@ def _columns_of_ridge(model, sampler, blocks, sample_weight):
         return {}
     found = sum_over_blocks(blocks, _rows_of_ridge, model).compute()
     rows = _or_raise(found, sample_weight).value
-    return {"sigma_of_columns": value.with_columns_of(rows).sigma_of_columns}
+    return {"sigmas_of_columns": value.with_columns_of(rows).sigmas_of_columns}
 
 
 def _rows_of_ridge(shell, block):

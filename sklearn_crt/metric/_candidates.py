@@ -18,7 +18,7 @@ from ..averages._targets import OneHot, RegressionTargets
 from ..maps import Gaussian
 from ..rows import Frame
 from ._columns import ColumnFeatures
-from ._gradients import MOST_ROWS, STAGES, learn_agop, learn_evidence, most_evidence
+from ._gradients import MOST_ROWS, learn_agop, learn_evidence, most_evidence
 from ._nca import learn_nca
 
 MOST_COLUMNS = 24  # default limit on the number of output columns
@@ -35,7 +35,18 @@ _FACTOR_OF_NCA = 1.03
 _MANY = 2500  # with more rows, the chosen metric is not relearned from all of them
 _COMPARED = 2500  # maximum number of rows from which AGOP learns in the comparison
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
-_PENALTY_OF_RIDGE = 1.0  # larger than for metrics, which are tested on held-out rows
+# Ridge regression tries one sigma per column, learned from N_LEARNED rows, whose
+# leave-one-out errors are therefore too small if there are few rows per column. For
+# each minimum number of rows per column, these are powers and multiples.
+N_LEARNED = 400
+_OF_RIDGE: dict[int, list[tuple[float, float]]] = {
+    200: [(1, 1)],
+    50: [(0.5, 1), (0.5, 2), (1, 1)],
+    10: [(0.5, 1)],
+}
+# For ridge regression the penalty is larger than for metrics, which are tested on
+# held-out rows, and the search stops early, but not before it can leave a plateau.
+_PENALTY_OF_RIDGE, _STAGES_OF_RIDGE = 1.0, ((400, 4, 0.0), (400, 15, 0.3))
 # Rows are sorted by the fractional parts of a random projection with this scale, which
 # are rounded so that rounding errors do not change the order of equal rows.
 _TURNS, _DIGITS = 1024.0, 6
@@ -264,26 +275,42 @@ class Learner:
         return Metric(method, scores, features, components, slopes, metric, deviation)
 
 
-def sigma_of_columns(
-    X: np.ndarray, y: np.ndarray, weights: np.ndarray, default: float
-) -> np.ndarray:
-    """Return the sigma of each column that maximises a Gaussian process's evidence.
+def candidates_of_columns(n_rows: float, n_columns: int) -> list[tuple[float, float]]:
+    """Return the candidates of ridge regression with one sigma per column.
 
-    At most 400 rows are used. Constant columns, and all columns if the targets are
-    constant, get the default.
+    Each is a power and a multiple (see ``sigmas_of_columns``).
     """
-    # X (n, d), y (n,) or (n, k), weights (n,) -> (d,)
+    tried = n_columns if 1 < n_columns <= N_LEARNED else math.inf
+    return next((found for n, found in _OF_RIDGE.items() if n_rows / tried >= n), [])
+
+
+def sigmas_of_columns(
+    X: np.ndarray, y: np.ndarray, weights: np.ndarray, default: float, n_rows: float
+) -> tuple[np.ndarray, ...]:
+    """Return the sigma of each column for each candidate of ridge regression.
+
+    Of the columns, which are standardised, a Gaussian process on at most 400 rows
+    learns the values with the most evidence. A candidate is a multiple of these values,
+    whose ratios to the geometric mean are raised to a power. Constant columns, and all
+    columns if the targets are constant, get the default. ``n_rows`` is the number of
+    all training rows.
+    """
+    # X (n, d), y (n,) or (n, k), weights (n,) -> (d,) for each candidate
     table = Table.of(X, y, weights, by_class=False)
     columns = ColumnFeatures.of(table.X, table.weights, hats=False, eps=table.eps)
-    sigma = np.full(X.shape[1], default)
-    if table.targets.size and columns.kept.size:
-        rows = columns.standardised(table.X)
-        known = rows, table.targets, table.weights
-        _, found = most_evidence(*known, STAGES[:1], _PENALTY_OF_RIDGE)
-        # rounded to quarter octaves, which hardly ever depend on rounding errors
-        octaves = np.rint(found[:-1] * (4 / math.log(2))) / 4
-        sigma[columns.kept] = 2.0**octaves / columns.deviation
-    return sigma
+    same = np.full(X.shape[1], default)
+    if not (table.targets.size and columns.kept.size):
+        return (same,)
+    known = columns.standardised(table.X), table.targets, table.weights
+    _, logs = most_evidence(*known, _STAGES_OF_RIDGE, _PENALTY_OF_RIDGE)
+    # rounded to quarter octaves, which hardly ever depend on rounding errors
+    octaves = np.rint(logs[:-1] * (4 / math.log(2))) / 4
+    found, mean = [], octaves.mean()
+    for power, multiple in candidates_of_columns(n_rows, X.shape[1]):
+        sigma = multiple * 2.0 ** (mean + power * (octaves - mean))
+        found.append(same.copy())
+        found[-1][columns.kept] = sigma / columns.deviation
+    return tuple(found)
 
 
 def root_of(M: np.ndarray) -> np.ndarray:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._compat import Interval, RandomState, StrOptions, _fit_context
-from .._fitted import Batch, LifeCycle, value_of
+from .._compat import Interval, RandomState, StrOptions
+from .._fitted import Batch
 from .._quantiles import IntervalsMixin, SimilarityMixin
-from .._supervised import ProbabilitiesMixin
+from .._supervised import ProbabilitiesMixin, TableLifeCycle
 from ..ridge._effects import Effects
 from ..rows import (
     TableLike,
@@ -24,11 +23,11 @@ from ..rows import (
     read_weights,
     weighted_rows,
 )
-from ..rows.raw_table import TableReader, read_table_and_targets, validated_table
+from ..rows.raw_table import read_table_and_targets
 from ._blend import Blend, BlendChoices, BlendValue
 
 
-class BaseKernelModel(SimilarityMixin, LifeCycle):
+class BaseKernelModel(SimilarityMixin, TableLifeCycle):
     """A weighted average of models with an ANOVA kernel and a local linear model.
 
     Parameters
@@ -62,7 +61,6 @@ class BaseKernelModel(SimilarityMixin, LifeCycle):
         "random_state": ["random_state"],
     }
     _value: BlendValue
-    _reader: TableReader
 
     def __init__(
         self,
@@ -74,34 +72,6 @@ class BaseKernelModel(SimilarityMixin, LifeCycle):
         self.n_folds = n_folds
         self.n_jobs = n_jobs
         self.random_state = random_state
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Fit the models and determine their weights.
-
-        Parameters
-        ----------
-        X : {data frame, array-like} of shape (n_samples, n_features)
-            Table with columns of numbers, booleans, dates, strings or categories, which
-            may have missing values.
-        y : array-like of shape (n_samples,)
-            Targets: numbers for the regressor, labels for the classifier.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights; a row of weight w counts as w rows.
-
-        Returns
-        -------
-        self : object
-            The fitted model, which keeps the rows until :meth:`freeze` is called.
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X, y or a weight is invalid.
-        """
-        return self._fit_value(X, y, sample_weight)
 
     def _read(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
@@ -123,15 +93,13 @@ class BaseKernelModel(SimilarityMixin, LifeCycle):
         if hasattr(self, "classes_"):
             check_same_classes(self, other)
 
-    def _predictions(self, X: Any) -> tuple[np.ndarray, np.ndarray, Blend]:
+    def _predictions(self, X: Any, method: str) -> tuple[np.ndarray, np.ndarray, Blend]:
         """Return the matrix of a user's table and the predictions for its rows."""
-        blend = value_of(self).solution
-        V = self._reader.read(validated_table(self, X, reset=False))
+        V, blend = self._matrix(X, method), self._value.solution
         return V, blend.predict(V).astype(V.dtype, copy=False), blend
 
     def _scores(self, X: Any) -> np.ndarray:
-        blend = value_of(self).solution
-        V = self._reader.read(validated_table(self, X, reset=False))
+        V, blend = self._matrix(X, "score_samples"), self._value.solution
         scores = blend.similar.score_samples(blend.encoding.one_hot(V))
         return scores.astype(V.dtype, copy=False)
 
@@ -149,14 +117,6 @@ class BaseKernelModel(SimilarityMixin, LifeCycle):
     def feature_importances_(self) -> np.ndarray:
         """Importance of each column of X in the ANOVA model; the sum is 1."""
         return self._value.solution.anova.kernel_.feature_importances_
-
-    def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags, which allow raw tables."""
-        tags = super().__sklearn_tags__()
-        inputs = tags.input_tags
-        inputs.sparse = False
-        inputs.allow_nan = inputs.string = inputs.categorical = True
-        return tags
 
 
 class KernelRegressor(IntervalsMixin, RegressorMixin, BaseKernelModel):
@@ -224,7 +184,7 @@ class KernelRegressor(IntervalsMixin, RegressorMixin, BaseKernelModel):
             square of the cross-validated errors. They are returned only if
             ``return_std=True``.
         """
-        V, mean, blend = self._predictions(X)
+        V, mean, blend = self._predictions(X, "predict")
         if not return_std:
             return mean[:, 0]
         if blend.errors is None:  # there are few rows
@@ -232,7 +192,7 @@ class KernelRegressor(IntervalsMixin, RegressorMixin, BaseKernelModel):
         return mean[:, 0], np.full(len(mean), blend.errors.root_mean_squares[0])
 
     def _quantiles(self, X: Any, method: str, levels: np.ndarray) -> np.ndarray:
-        V, mean, blend = self._predictions(X)
+        V, mean, blend = self._predictions(X, method)
         if blend.errors is None:
             return blend.anova.predict_quantiles(V, levels)[:, None]
         return mean[..., None] + blend.errors.quantiles(np.ones_like(mean), levels)
@@ -255,7 +215,7 @@ class KernelRegressor(IntervalsMixin, RegressorMixin, BaseKernelModel):
             :meth:`RandomFeatureRidge.effects`. The last effect, ``"remainder"``, is the
             contribution of the local linear model.
         """
-        V, mean, blend = self._predictions(X)
+        V, mean, blend = self._predictions(X, "effects")
         weight, found = blend.weights["ANOVA"], blend.anova.effects(V)
         known = getattr(self, "feature_names_in_", None)
         labels = [f"x{j}" for j in range(V.shape[1])] if known is None else known
@@ -343,5 +303,5 @@ class KernelClassifier(ProbabilitiesMixin, ClassifierMixin, BaseKernelModel):
         return codes, sample_weight
 
     def _probabilities(self, X: Any, method: str) -> tuple[np.ndarray, Any]:
-        found = self._predictions(X)[1]
+        found = self._predictions(X, method)[1]
         return found, found.dtype

@@ -24,6 +24,7 @@ from sklearn_crt import (
     TrigRBFSampler,
 )
 from sklearn_crt.kernels import ExponentialPower, Gaussian, Laplacian, Matern
+from sklearn_crt.metric._candidates import sigmas_of_columns
 from sklearn_crt.samplers import (
     ExponentialPowerSampler,
     LaplacianSampler,
@@ -196,6 +197,31 @@ def test_sigma_is_learned_for_each_column(uneven):
     assert 0 < other.sigma_[3] < np.inf
 
 
+@pytest.mark.parametrize(
+    ("n_rows", "n_columns", "n_more"),
+    [(60, 6, 1), (299, 6, 1), (300, 6, 3), (799, 4, 3), (800, 4, 1)],
+)
+def test_candidates_depend_on_the_number_of_rows_per_column(
+    n_rows, n_columns, n_more, uneven
+):
+    X, y = (rows[:n_rows] for rows in uneven)
+    ridge = RandomFeatureRidge(n_components=50).fit(X[:, :n_columns], y)
+    assert len(ridge.loo_errors_) == 4 + n_more
+
+
+def test_candidates_lie_halfway_to_a_common_sigma(uneven):
+    X, y = uneven
+    known = X[:400] * [1, 1, 1, 1, 1e3, 1], y[:400], np.ones(400), 1.0
+    half, _, full = sigmas_of_columns(*known, n_rows=400)
+    (fewer,), (more,) = (sigmas_of_columns(*known, n_rows=n) for n in (299, 1200))
+    assert_array_equal(fewer, half)
+    assert_array_equal(more, full)
+    unit = np.log(full * known[0].std(axis=0))
+    expected = (unit + unit.mean()) / 2
+    assert_allclose(np.log(half * known[0].std(axis=0)), expected)
+    assert np.ptp(unit) > 2
+
+
 def test_where_all_columns_have_one_sigma(uneven):
     X, y = uneven
     ridge, sampler = RandomFeatureRidge(n_components=50), TrigRBFSampler(random_state=0)
@@ -208,7 +234,6 @@ def test_where_all_columns_have_one_sigma(uneven):
         targets = y > 0 if is_classifier(model) else y
         model.fit(X[:n_rows, :n_columns], targets[:n_rows])
         assert isinstance(model.sigma_, float)
-    assert ridge.fit(X[:60], y[:60]).loo_errors_.shape == (6, 30)
     assert isinstance(ridge.fit(X, np.ones(800)).sigma_, float)  # constant targets
 
 
