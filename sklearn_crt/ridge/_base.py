@@ -75,9 +75,9 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         between rows. ``"auto"`` selects the multiple of ``"scale"`` with the lowest
         leave-one-out error or, for classifiers, log loss among 1/4, 1/2, 1 and 2, and
         also 4 and 8 if X has one or two columns; it keeps a ``sigma`` that was set on a
-        sampler. In regression with the name of a kernel or a kernel object, it may also
-        select one number per column (see the Notes of :class:`RandomFeatureRidge`). If
-        the kernel is ``"linear"``, a callable, a ``FrozenEstimator`` or a transformer
+        sampler. With the name of a kernel or a kernel object, it may also select one
+        number per column (see the Notes of :class:`RandomFeatureRidge`). If the kernel
+        is ``"linear"``, a callable, a ``FrozenEstimator`` or a transformer
         of another package, ``sigma`` must be ``"auto"`` and has no effect.
     n_components : int or "auto", default="auto"
         Number of features. With ``"auto"``, it is the number of rows, but at least 1024
