@@ -71,6 +71,9 @@ class TargetsLifeCycle(LifeCycle):
 
         Raises
         ------
+        TypeError
+            If the estimator does not accept the type of X or y, for instance dates
+            outside of tables, or arrays on a device.
         ValueError
             If a parameter, X, y or a weight is invalid.
         """
@@ -134,7 +137,6 @@ class LabelsMixin:
     _y_checks: dict = {}
     _check_targets = label_codes
     _check_same_targets = check_same_classes
-    _become: Any
 
     def _class_factors(self, X: Any, y: Any, sample_weight: Any, final: bool) -> Any:
         """Return the class weights, or None if all of them are 1."""
@@ -196,7 +198,8 @@ class LabelsMixin:
         """
         model: Any = copied(self)
         _check_partial_fit_first_call(model, to_namespace_of(classes, None))
-        return self._become(model._extend_value(X, y, sample_weight))
+        self.__dict__ = model._extend_value(X, y, sample_weight).__dict__
+        return self
 
 
 class ProbabilitiesMixin:
@@ -264,13 +267,9 @@ class ProbabilitiesMixin:
         return to_namespace_of(self.classes_[np.argmax(found, axis=1)], X)
 
 
-class NumbersMixin:
-    """The ``partial_fit`` method of regressors."""
+class BatchesMixin:
+    """The ``partial_fit`` method of regressors and transformers."""
 
-    _one_output: bool
-    _y_checks: dict = {"multi_output": True, "y_numeric": True}
-    _check_targets = number_columns
-    _check_same_targets = check_same_outputs
     _extend_value: Any
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -279,16 +278,20 @@ class NumbersMixin:
     ) -> Self:
         """Add a batch of training rows.
 
-        The rows are added to those of earlier calls to ``fit`` and ``partial_fit``. As
-        long as all batches together have no more than about 4 million entries, the
-        model is the same as after ``fit`` on all rows, whatever the order of the
-        batches. Beyond that size, the feature map no longer changes, the rows are
-        discarded, and memory use stays constant.
+        The rows are added to those of earlier calls to ``fit`` and ``partial_fit``, and
+        the result is the same as after ``fit`` on all rows, whatever the order of the
+        batches. A regressor discards the rows when all batches together have more than
+        about 4 million entries. Beyond that size, its feature map no longer changes,
+        and memory use stays constant. A transformer learns from a sample of all rows
+        when the result is first needed. The first batch determines whether its targets
+        are labels, and which columns of a table are numeric; later batches may contain
+        new labels and new categories.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows of the batch.
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows of the batch. Only ``AnovaSampler`` accepts raw tables, but it
+            accepts no sparse matrix.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets of the rows.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -303,9 +306,19 @@ class NumbersMixin:
         ------
         ValueError
             If the estimator is frozen, if a parameter has changed since the first
-            batch, or if X, y or a weight has an invalid value.
+            batch, if X or y does not match the earlier batches, or if X, y or a weight
+            has an invalid value.
         """
         return self._extend_value(X, y, sample_weight)
+
+
+class NumbersMixin(BatchesMixin):
+    """The targets of regressors."""
+
+    _one_output: bool
+    _y_checks: dict = {"multi_output": True, "y_numeric": True}
+    _check_targets = number_columns
+    _check_same_targets = check_same_outputs
 
 
 class TableLifeCycle(TargetsLifeCycle):

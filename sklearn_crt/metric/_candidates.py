@@ -18,8 +18,13 @@ from ..averages._targets import OneHot, RegressionTargets
 from ..maps import Gaussian
 from ..rows import Frame
 from ._columns import ColumnFeatures
-from ._gradients import MOST_ROWS, learn_agop, learn_evidence, most_evidence
-from ._nca import learn_nca
+from ._gradients import (
+    MOST_ROWS,
+    learn_agop,
+    learn_evidence,
+    learn_nca,
+    most_evidence,
+)
 
 MOST_COLUMNS = 24  # default limit on the number of output columns
 _QUERIES, _KEYS = 500, 1500  # limits on held-out rows and on all rows in the comparison

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
@@ -18,10 +17,9 @@ from .._compat import (
     RandomState,
     StrOptions,
     TypedTransformerMixin,
-    _fit_context,
 )
 from .._fitted import Batch, Step, no_step
-from .._supervised import SampleValue, TableLifeCycle
+from .._supervised import BatchesMixin, SampleValue, TableLifeCycle
 from .._workers import effective_n_threads, in_threads
 from ..rows import TableLike, are_labels, as_numbers, weighted_rows
 from ..rows.raw_table import codes_of, column_positions, read_table_and_targets
@@ -82,7 +80,10 @@ class AnovaValue(SampleValue):
 
 
 class AnovaSampler(
-    ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, TableLifeCycle
+    BatchesMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TypedTransformerMixin,
+    TableLifeCycle,
 ):
     r"""Features of an ANOVA kernel for raw tables, with learned column weights.
 
@@ -227,37 +228,6 @@ class AnovaSampler(
         self.random_state = random_state
 
     # ------------------------------------------------------------------ fitting
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(
-        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Add a batch of rows; the result equals that of ``fit`` on all rows.
-
-        The first batch determines which columns are numeric, and whether the targets
-        are labels. Later batches may contain new categories and new labels.
-
-        Parameters
-        ----------
-        X : {data frame, array-like} of shape (n_samples, n_features)
-            Additional training rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets of these rows.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights.
-
-        Returns
-        -------
-        self : object
-            The sampler; its kernel is learned when it is first needed.
-
-        Raises
-        ------
-        ValueError
-            As for ``fit``; also if the sampler is frozen, if a parameter has been
-            changed, or if X or y does not match the earlier batches.
-        """
-        return self._extend_value(X, y, sample_weight)
-
     def _read(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
     ) -> Batch:
