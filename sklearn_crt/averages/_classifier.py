@@ -27,7 +27,7 @@ from ..rows import Sigma, TableLike
 from ..rows.sample import DistinctSample
 from ._base import BaseNadarayaWatson
 from ._exact import ExactAverages, RowAverages
-from ._row_weights import all_rows, effective_sizes, left_out_means
+from ._row_weights import all_rows, effective_sizes
 from ._sums import normalised, probabilities, trust
 from ._targets import OneHot
 
@@ -38,7 +38,7 @@ _EXPONENTS = (2.0 ** np.arange(-0.75, 2.25, 0.25)).tolist()
 # Without them, it would be too optimistic if none of a few rows is misclassified, or in
 # a learned metric, which depends on the labels of all rows.
 _RANDOM_ROWS = 2
-_ROWS = 200, 1000  # limits on the number of rows left out one by one
+_MOST_ROWS, _LEAST_ROWS = 1000, 200  # limits on the number of rows left out one by one
 _MOST_PRODUCTS = 2**33  # limit on the number of kernel values times target columns
 
 
@@ -67,19 +67,24 @@ class Smoothing(NamedTuple):
             # leave-one-out frequencies cannot be computed without the rows
             return cls(rows_per_weight=max(1.0, float(len(y) / weights.sum())))
         n_columns = keys.targets.n_averages + keys.targets.n_products(X.shape[1])
-        n_rows = np.clip(_MOST_PRODUCTS // (len(y) * n_columns), *_ROWS).item()
+        n_rows = int(_MOST_PRODUCTS // (len(y) * n_columns))
+        n_rows = min(max(n_rows, _LEAST_ROWS), _MOST_ROWS)
         few = DistinctSample.of([(X, y, weights)], n_rows)
         # inverse of a typical weight, to which tiny weights hardly contribute
         scale = float(few.weights.sum() / (few.weights @ few.weights))
-        prior = value.seen.shares
-        scores = left_out_means(keys, few.X, sigma, prior)
-        shares = probabilities(scores, prior, None)
+        parts = [sums.scores for _, sums in keys.sums(few.X, sigma, left_out=True)]
+        scores = np.maximum(np.concatenate(parts)[:, : keys.targets.n_averages], 0)
+        total = scores.sum(axis=1)
         sizes = effective_sizes(keys, few.X, sigma, left_out=True)
-        own, added = np.arange(len(few.y)), _RANDOM_ROWS / (scale * few.weights.sum())
+        # other rows have the class prior, whatever the smoothing
+        rows = np.flatnonzero((total > 0) & np.isfinite(sizes))
+        shares, sizes = scores[rows] / total[rows, None], sizes[rows]
+        place = np.arange(len(rows)), few.y[rows]
+        added = _RANDOM_ROWS / (scale * few.weights.sum())
 
         def loss(smoothing: Smoothing) -> float:
             logs = np.log(smoothing.probabilities(shares, sizes))
-            return -float(few.weights @ (logs[own, few.y] + added * logs.mean(axis=1)))
+            return -float(few.weights[rows] @ (logs[place] + added * logs.mean(axis=1)))
 
         return min((cls(a, t, scale) for a in _AMOUNTS for t in _EXPONENTS), key=loss)
 

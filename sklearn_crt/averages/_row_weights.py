@@ -19,7 +19,6 @@ from ..rows import TableLike
 from ._keys import Keys, joined_parts
 from ._local_targets import LocalLinear, Planes
 from ._prototypes import Prototypes
-from ._sigma import weighted_means
 
 _BYTES = 2**24  # maximum size of an array of pairwise weights
 CUT = 1e-13  # the smallest weights are set to zero if they sum to at most this
@@ -96,22 +95,6 @@ def log_totals(
         shares, peaks = weights_from_logs(logs, overwrite=True)
         with np.errstate(divide="ignore"):
             found[batch] = np.log(shares @ weights) + peaks[:, 0]
-    return found
-
-
-def left_out_means(
-    keys: Keys, X: Any, sigma: float | np.ndarray, default: np.ndarray
-) -> np.ndarray:
-    """Return predictions of training rows that use neither the row nor its copies.
-
-    ``default`` is returned for rows from which all others are too distant.
-    """
-    # default (n_averages,) -> (n_queries, n_averages)
-    found = np.empty((X.shape[0], default.size))
-    for rows, sums in keys.sums(X, sigma, left_out=True):
-        has_any = sums.log_scale[:, 0] > least_log(sums.log_scale)
-        total = np.where(has_any, keys.targets.weight(sums.scores), 0)
-        found[rows] = weighted_means(sums.scores, total, default)
     return found
 
 
@@ -214,9 +197,10 @@ class RowWeightsMixin:
         negative.
 
         The smallest weights, which sum to at most 1e-13 in each row, are set to zero.
-        If all kernel values of a row vanish, the weights are the normalised sample
-        weights. Local linear fits with ``Prototypes`` also depend on the covariance of
-        the rows of each prototype, which these weights do not reflect.
+        The distances to all training rows are computed in blocks. If all kernel values
+        of a row vanish, the weights are the normalised sample weights. Local linear
+        fits with ``Prototypes`` also depend on the covariance of the rows of each
+        prototype, which these weights do not reflect.
 
         References
         ----------

@@ -95,19 +95,23 @@ def test_repeated_rows_are_not_learned_by_heart(rng):
     assert once.sigma_ == twice.sigma_
 
 
-@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("cls", [NadarayaWatsonRegressor, LocalLinearRegressor])
 def test_copies_with_rounding_errors_are_copies(cls, dtype, rng):
-    """A matrix product in front of the model may round equal rows differently."""
-    X = rng.integers(6, size=(900, 2)) + 0.1 * np.pi
-    y = np.sin(X[:, 0]) * X[:, 1] + rng.normal(size=900)
+    """A matrix product in front of the model may round equal rows differently.
+
+    There are few enough rows that each of them is predicted from the others: the sample
+    is the same with and without rounding errors. If equal rows are not recognised,
+    limits of the intervals differ by more than 0.8.
+    """
+    X = (rng.integers(12, size=(450, 2)) + 0.1 * np.pi) / 2
+    y = np.sin(X[:, 0]) * X[:, 1] + 0.7 * rng.normal(size=450)
     X = X.astype(dtype)
     blurred = X * (1 + 2 * np.finfo(dtype).eps * rng.integers(-1, 2, X.shape))
     expected, found = (cls().fit(rows.astype(dtype), y) for rows in (X, blurred))
     assert_allclose(found.sigma_, expected.sigma_, rtol=1e-5)
     intervals = [model.predict_interval(X) for model in (expected, found)]
-    assert_allclose(*intervals, atol=0.03)
+    assert_allclose(*intervals, atol=1e-3)
 
 
 def test_sparse_rows(rng):

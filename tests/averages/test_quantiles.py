@@ -353,3 +353,40 @@ def test_levels_of_equal_shares_are_not_missed_by_rounding():
     levels, values = np.arange(1, 50) / 49, np.arange(49.0)
     found = weighted_quantiles(np.ones((1, 49)), values, levels)
     assert_array_equal(found, [values])
+
+
+# --------------------------------------------------------------- standard deviations
+@pytest.mark.each_value
+@pytest.mark.parametrize(
+    "model", [NadarayaWatsonRegressor(), LocalLinearRegressor()], ids=str
+)
+def test_standard_deviations_are_those_of_the_errors(model, rng):
+    X = rng.uniform(size=(4000, 2))
+    noise = np.where(X[:, 0] < 0.5, 0.1, 0.3)
+    y = np.sin(3 * X[:, 1]) + noise * rng.normal(size=4000)
+    y = np.stack([y, 1 - 5 * y], axis=1)
+    model = clone(model).fit(X[:2000], y[:2000])
+    mean, std = model.predict(X[2000:], return_std=True)
+    assert_array_equal(mean, model.predict(X[2000:]))
+    # five standard errors of the mean square of 2000 normal numbers are .16
+    squares = np.mean(((y[2000:] - mean) / std) ** 2, axis=0)
+    assert_allclose(squares, 1, atol=0.16)
+    assert std[X[2000:, 0] > 0.55].mean() > 2 * std[X[2000:, 0] < 0.45].mean()
+
+
+def test_standard_deviations_are_proportional_to_those_of_quantiles(rows):
+    X, y, weights, Q = rows
+    for targets in (y, y[:, 0]):
+        model = NadarayaWatsonRegressor(sigma=1.5).fit(X, targets, weights)
+        mean, std = model.predict(Q, return_std=True)
+        assert std.shape == mean.shape
+        ratios = (model.predict_quantiles(Q, 0.9) - mean) / std
+        assert_allclose(ratios, np.broadcast_to(ratios[0], ratios.shape), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", [OPRFSampler(random_state=0), Prototypes(5)])
+def test_standard_deviations_need_the_rows(kernel, rows):
+    X, y, _, Q = rows
+    model = NadarayaWatsonRegressor(kernel).fit(X, y)
+    with pytest.raises(AttributeError, match="use the exact kernel"):
+        model.predict(Q, return_std=True)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.spatial import distance
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 
@@ -112,7 +113,7 @@ def test_smoothing_depends_on_content_alone(model, table, rng):
 
 
 def test_few_of_many_rows_are_left_out_by_content(table, rng, monkeypatch):
-    monkeypatch.setattr("sklearn_crt.averages._classifier._ROWS", (100, 100))
+    monkeypatch.setattr("sklearn_crt.averages._classifier._MOST_ROWS", 100)
     X, y = table
     order = rng.permutation(400)
     for model in KINDS:
@@ -135,6 +136,27 @@ def test_classes_that_do_not_overlap(model, sigma, rng):
     found = model.predict_proba(X)[np.arange(100), y]
     assert 0.985 < np.median(found) < 0.9965
     assert found.max() < 0.9975
+
+
+@pytest.mark.parametrize("model", KINDS, ids=str)
+def test_rows_without_other_rows_do_not_affect_the_smoothing(model, table, rng):
+    """Left out, such a row has the class prior, in which a class may be missing.
+
+    The logarithm of its probability, 0, would hide the losses of all other rows.
+    """
+    X, y = table
+    classes = np.append(np.unique(y), 9)  # there are no rows of class 9 yet
+    one = clone(model).partial_fit(X[:1], y[:1], classes).predict_proba(X[:1])
+    assert 0 < one.min() < one.max() < 1
+
+    def compact(X, Y):
+        return np.maximum(1 - distance.cdist(X, Y, "sqeuclidean"), 0)
+
+    model = clone(model).set_params(kernel=compact, sigma=0.5)
+    expected = clone(model).partial_fit(X, y, classes).predict_proba(X)
+    X_far, y_far = np.append(X, [[99, 0, 0]], axis=0), np.append(y, 0)
+    found = model.partial_fit(X_far, y_far, classes).predict_proba(X)
+    assert_allclose(found, expected, rtol=1e-8)
 
 
 def test_queries_without_weight_have_the_prior(table):
