@@ -200,7 +200,6 @@ def learn_agop(
     weight to the directions that the training rows determine most precisely.
     """
     # X (n, d), targets (n, k), weights (n,), metric (d, d) -> (d, d)
-    X, targets, weights = (a[: MOST_ROWS["agop"]] for a in (X, targets, weights))
     m = _FREQUENCIES[0] + _FREQUENCIES[1] * X.shape[1]
     m = max(16, min(_MOST_FREQUENCIES, m, len(X)))
     share, held = weights / weights.sum(), np.arange(len(X)) % _HELD_OUT == 0
