@@ -108,6 +108,14 @@ def test_callables_are_used_by_nystroem(table):
 
 
 @pytest.mark.parametrize(
+    "values", [lambda A, B: np.full((len(A), len(B)), np.nan), lambda A, B: np.ones(3)]
+)
+def test_values_of_callables_are_checked(values, table):
+    with pytest.raises(ValueError, match="kernel must return a finite value for each"):
+        RandomFeatureRidge(values).fit(*table)
+
+
+@pytest.mark.parametrize(
     "kernel", [2.0 * RBF(0.7), MaternOfRows(0.7, nu=2.5), ConstantKernel()], ids=repr
 )
 def test_kernels_of_gaussian_processes(kernel, table):
