@@ -44,7 +44,7 @@ _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding er
 N_DRAWN, MOST_LEARNED = 2**13, 400
 _OF_RIDGE = {200: ((1, 1),), 50: ((0.5, 1), (0.5, 2), (1, 1)), 10: ((0.5, 1),), 0: ()}
 _OF_LABELS, _LEAST_OF_CLASS = ((0.5, 1), (1, 1)), 5
-_PENALTY_OF_RIDGE, _STAGES_OF_RIDGE = 1.0, ((400, 4, 0.0), (400, 15, 0.3))
+_PENALTY_OF_RIDGE, _STAGES_OF_RIDGE = 1.0, ((400, 8, 0.0), (400, 12, 0.3))
 # Rows are sorted by the fractional parts of a random projection with this scale, which
 # are rounded so that rounding errors do not change the order of equal rows.
 _TURNS, _DIGITS = 1024.0, 6

@@ -91,7 +91,7 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     With ``sigma="auto"`` and the name of a kernel or a kernel object, there are further
     candidates with one sigma per column, which is small for columns that hardly affect
     the targets. Let s be the inverse length scales of a Gaussian process that maximise
-    a penalised marginal likelihood ([2]_ section 5.1) in up to 19 iterations of L-BFGS
+    a penalised marginal likelihood ([2]_ section 5.1) in up to 20 iterations of L-BFGS
     on a random sample of 400 rows, drawn like the one above, and let h lie halfway
     between s and a common value of the standardised columns, on a logarithmic scale.
     The candidates are s with at least 200 rows per column, h, 2 h and s with at least
