@@ -93,14 +93,12 @@ class RandomFeatureRidge(
 
     With ``sigma="auto"`` and the name of a kernel or a kernel object, there are further
     candidates with one sigma per column, which is small for columns that hardly affect
-    the targets. They are computed from s, the inverse length scales of a Gaussian
-    process that maximise a penalised marginal likelihood ([2]_ section 5.1) in up to 19
-    iterations of L-BFGS on a random sample of 400 rows, drawn like the one above. With
-    at least 200 rows per column, the candidate is s. With fewer rows, leave-one-out
-    errors of s may be too small, and h lies halfway between s and a common value of the
-    standardised columns, on a logarithmic scale: the candidates are h, 2 h and s with
-    at least 50 rows per column, and h with at least ten. With fewer rows, one column or
-    more than 400 columns there are none.
+    the targets. Let s be the inverse length scales of a Gaussian process that maximise
+    a penalised marginal likelihood ([2]_ section 5.1) in up to 20 iterations of L-BFGS
+    on a random sample of 400 rows, drawn like the one above, and let h lie halfway
+    between s and a common value of the standardised columns, on a logarithmic scale.
+    The candidates are s with at least 200 rows per column, h, 2 h and s with at least
+    50, and h with at least ten. There are none for one column or more than 400.
 
     For a row with centred features z, the standard deviation of a new target is
 

@@ -391,7 +391,12 @@ def test_grids_over_all_parameters(kernel, grid, kind, in_pipeline, table):
 def test_two_classes_have_one_score_and_three_have_three(fit_intercept, table):
     X, y = table
     labels = (y > 1).astype(int)
-    options = {"alpha": 0.1, "fit_intercept": fit_intercept, "random_state": 0}
+    options = {
+        "sigma": "scale",
+        "alpha": 0.1,
+        "fit_intercept": fit_intercept,
+        "random_state": 0,
+    }
     model = RandomFeatureRidgeClassifier(**options)
     two = clone(model).fit(X, labels)
     probabilities = two.predict_proba(X)
