@@ -180,11 +180,6 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         """Warn if the model is unreliable, judging from the fitted value alone."""
 
     # ------------------------------------------------------------------ fitting
-    def _become(self, model: Self) -> Self:
-        """Take over the state of a fitted copy in a single assignment."""
-        self.__dict__ = model.__dict__
-        return self
-
     def _fit_value(self, X: Any, *rest: Any) -> Self:
         """Fit to these rows only; ``rest`` contains further arguments of ``_read``."""
         context = self._init_callback_context(max_subtasks=None)
@@ -202,7 +197,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         call = blas_within_processors(batch.X.shape[0])
         model._value = call(model._empty_value(batch).fitted, batch, step)
         model._warn_after_fit(batch)
-        self._become(model)
+        self.__dict__ = model.__dict__  # one assignment, so that threads see one model
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
@@ -218,7 +213,8 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         before = model._empty_value(batch) if first else model._value
         before.check_can_grow("partial_fit")
         model._value = blas_within_processors(batch.X.shape[0])(before.plus, batch)
-        return self._become(model)
+        self.__dict__ = model.__dict__
+        return self
 
     def _note_params(self) -> None:
         """Record the parameters, with copies of nested estimators, which may change.

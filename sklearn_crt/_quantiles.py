@@ -1,7 +1,8 @@
-"""Weighted quantiles, and the error distributions that calibrate intervals."""
+"""Weighted quantiles, and intervals that are calibrated on errors of left-out rows."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, NamedTuple, Self
@@ -10,10 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_scalar
 
+from ._array import to_namespace_of
+from ._compat import available_if
+from .rows import TableLike
+
 # smallest level; at level 0, a value with almost no weight could become the quantile
 _LEAST_LEVEL = 1e-13
 # relative tolerance for comparing cumulative weights with a level
 _ROUNDING = 1e-12
+_TIE = 1e-9  # quantities whose differences are smaller count as equal
 # Rows whose predictions have similar standard deviations form a group with its own
 # error distribution. If there are several groups, each has at least _ROWS_PER_GROUP
 # rows.
@@ -54,6 +60,8 @@ class Distribution(NamedTuple):
 
     def shares_below(self, values: np.ndarray) -> np.ndarray:
         """Return the weighted proportion of rows at or below each given value."""
+        sizes = np.abs(np.where(np.isfinite(values), values, 0))
+        values = values + _TIE * (1 + sizes)
         return self.shares[np.searchsorted(self.values, values, side="right")]
 
 
@@ -129,6 +137,11 @@ class Errors:
             found.append(side * self._quantile(ratios, deviations, level))
         return np.stack(found, axis=-1)
 
+    @property
+    def root_mean_squares(self) -> np.ndarray:
+        """Root mean squares of the ratios, (k,); nan where an error is unknown."""
+        return np.sqrt(self.weights @ self.ratios**2 / self.weights.sum())
+
     def scores(self, deviations: np.ndarray) -> np.ndarray:
         """Return the proportion of training rows with deviations at least as large."""
         columns = zip(self.deviations.T, deviations.T, strict=True)
@@ -171,3 +184,211 @@ def _edges_of_groups(deviations: np.ndarray, most_groups: int) -> np.ndarray:
     places = len(deviations) * np.arange(1, n_groups) // n_groups
     edges = np.unique(np.sort(deviations)[places])
     return edges[edges < deviations.max()]
+
+
+def _can_leave_out(model: Any) -> bool:
+    """Return True, or raise AttributeError if no training row can be left out."""
+    model._check_can_leave_out()
+    return True
+
+
+class SimilarityMixin:
+    """The method that compares rows with training rows, each of which is left out."""
+
+    def _check_can_leave_out(self) -> Any:
+        """Raise AttributeError if the model cannot do without single training rows."""
+
+    @abstractmethod
+    def _scores(self, X: Any) -> Any:
+        """Return the results of ``score_samples``."""
+
+    @available_if(_can_leave_out)
+    def score_samples(self, X: TableLike) -> np.ndarray:
+        """Return each row's similarity to the training rows, as a score from 0 to 1.
+
+        The score is the proportion of training rows that are no more similar to the
+        other training rows than the given row is. Hence about 1 % of new rows from the
+        same distribution have scores of at most 0.01. A score near 0 indicates that a
+        prediction may be an extrapolation.
+
+        Parameters
+        ----------
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made, of the same kind as in ``fit``.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            Proportions of the training rows. A row has score 0 if it is less similar to
+            the training rows than each training row is to the others.
+
+        Raises
+        ------
+        AttributeError
+            If the kernel of kernel averages or of a local linear fit is a sampler, a
+            transformer, ``"linear"`` or ``Prototypes``.
+
+        Notes
+        -----
+        Kernel averages and local linear fits compute two quantities for each row, and
+        for up to 2000 training rows, each of which is left out in turn: the total
+        kernel weight (``log_weights``), and the mean distance to the five nearest of up
+        to 10,000 training rows in standardised columns. The second quantity also
+        detects changes in columns that the kernel ignores because they have little
+        effect on the targets, for instance after they have been shrunk by a
+        :class:`~sklearn_crt.LearnedMetric`. Both quantities are converted to quantiles
+        among the training rows. The score is the proportion of training rows for which
+        the lower of the two quantiles is no larger than it is for the given row.
+
+        :class:`~sklearn_crt.KernelRegressor` and :class:`~sklearn_crt.KernelClassifier`
+        compute the same quantities from standardised numbers and one-hot encoded
+        categories. For the kernel weights, columns are scaled according to
+        ``feature_importances_``; for the distances, all columns are scaled equally.
+
+        For ridge regression, similarity is measured by the variance of predictions: the
+        score is the proportion of training rows whose leave-one-out predictions have a
+        variance at least as large as that of the prediction for the given row. If
+        outputs have different penalties, it is the lowest score among the outputs. In
+        classification with more than 64 features, the variances are estimated with a
+        relative standard error of about 18 %.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_crt import NadarayaWatsonRegressor, RandomFeatureRidge
+        >>> X = np.random.default_rng(0).normal(size=(500, 3))
+        >>> usual, distant = [0.0, 0.0, 0.0], [0.0, 0.0, 6.0]
+        >>> for model in (NadarayaWatsonRegressor(), RandomFeatureRidge()):
+        ...     scores = model.fit(X, X[:, 0]).score_samples([usual, distant])
+        ...     print(scores[0] > 0.5, scores[1] < 0.01)
+        True True
+        True True
+        """
+        return self._scores(X)
+
+
+class IntervalsMixin:
+    """Methods of regressors that predict quantiles and intervals of new targets."""
+
+    _one_output: bool
+
+    @abstractmethod
+    def _quantiles(self, X: Any, method: str, levels: np.ndarray) -> np.ndarray:
+        """Return quantiles of the targets, (n_rows, n_outputs, n_levels)."""
+
+    def _output(self, values: np.ndarray, X: Any) -> Any:
+        """Return values (n, k, ...) in the shape users expect, in the library of X."""
+        return to_namespace_of(values[:, 0] if self._one_output else values, X)
+
+    @available_if(_can_leave_out)
+    def predict_quantiles(self, X: TableLike, quantiles: ArrayLike) -> np.ndarray:
+        """Predict conditional quantiles of the targets.
+
+        Conditional quantiles describe the distribution of the targets at a given row,
+        for example through its median, or through an interval that contains 80 % of the
+        targets. They are the prediction plus quantiles of the errors of training rows
+        that were predicted by models fitted without them (jackknife [1]_), divided by
+        estimates of their standard deviations, as in conformal prediction [2]_. The
+        formulas are in the user guide, on the page on quantiles for kernel averages and
+        local linear regression, and on the page on ridge regression.
+
+        Parameters
+        ----------
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made, of the same kind as in ``fit``.
+        quantiles : float or array-like of shape (n_quantiles,)
+            Levels between 0 and 1, for example 0.5 for the median.
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples[, n_outputs][, n_quantiles])
+            Quantiles of each output. A higher level never yields a smaller quantile.
+            The axis of the outputs is omitted if there is a single output, and the last
+            axis if ``quantiles`` is a number. With ``clip=True`` all quantiles are in
+            the range of the training targets. Without, they are infinite if the errors
+            of too many rows are unknown, because a ridge regression has fewer rows than
+            features and no penalty.
+
+        Raises
+        ------
+        AttributeError
+            If the kernel of kernel averages or of a local linear regression is a
+            sampler, a transformer, ``"linear"`` or ``Prototypes``, because such models
+            do not keep the training rows.
+        ValueError
+            If a level is not between 0 and 1.
+
+        References
+        ----------
+        .. [1] R. F. Barber et al., "Predictive Inference with the Jackknife+", Annals
+           of Statistics 49 (2021), :doi:`10.1214/20-AOS1965`.
+        .. [2] J. Lei et al., "Distribution-Free Predictive Inference for Regression",
+           Journal of the American Statistical Association 113 (2018),
+           :doi:`10.1080/01621459.2017.1307116`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_crt import NadarayaWatsonRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.uniform(size=(2000, 1))
+        >>> y = np.sin(6 * x[:, 0]) + x[:, 0] * rng.normal(size=2000)
+        >>> model = NadarayaWatsonRegressor().fit(x, y)
+        >>> np.round(model.predict_quantiles([[0.2], [0.8]], [0.16, 0.5, 0.84]), 1)
+        array([[ 0.7,  0.9,  1.1],
+               [-1.7, -1.1, -0.3]])
+
+        The standard deviation of the noise is x, that is, 0.2 for the first row and 0.8
+        for the second row.
+        """
+        levels = check_levels(quantiles)
+        values = self._quantiles(X, "predict_quantiles", levels)
+        return self._output(values[..., 0] if np.ndim(quantiles) == 0 else values, X)
+
+    @available_if(_can_leave_out)
+    def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
+        """Predict intervals that contain a given proportion of new targets.
+
+        The bounds are the quantiles at the levels (1 - coverage) / 2 and (1 + coverage)
+        / 2. They are calibrated on the errors of training rows that were predicted by
+        models fitted without them, without assumptions about the distribution of the
+        noise.
+
+        Parameters
+        ----------
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made, of the same kind as in ``fit``.
+        coverage : float, default=0.9
+            Proportion of new targets that the intervals should contain, between 0 and
+            1. The coverage is approximate: it holds on average over rows drawn from the
+            distribution of the training rows, but not for each individual row or for
+            other distributions, and it can be too low if there are few rows.
+
+        Returns
+        -------
+        ends : ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
+            Lower and upper bounds of the intervals. With ``clip=True`` they are within
+            the range of the training targets.
+
+        Raises
+        ------
+        AttributeError
+            For the same reasons as in :meth:`predict_quantiles`.
+        ValueError
+            If ``coverage`` is not between 0 and 1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_crt import RandomFeatureRidge
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.uniform(0, 6, size=(4000, 1))
+        >>> y = np.sin(x[:, 0]) + 0.1 * rng.normal(size=4000)
+        >>> model = RandomFeatureRidge(n_components=100, random_state=0)
+        >>> model = model.fit(x[::2], y[::2])
+        >>> low, high = model.predict_interval(x[1::2], coverage=0.9).T
+        >>> bool(0.88 < np.mean((low <= y[1::2]) & (y[1::2] <= high)) < 0.92)
+        True
+        """
+        levels = levels_of_interval(coverage)
+        return self._output(self._quantiles(X, "predict_interval", levels), X)

@@ -11,8 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import check_is_fitted
 
-from ._array import asarray_like, taken, to_host, to_namespace_of, validate_rows
+from ._array import (
+    asarray_like,
+    check_fit_namespace,
+    refuse_lazy,
+    taken,
+    to_host,
+    to_namespace_of,
+    validate_rows,
+)
 from ._compat import _check_partial_fit_first_call, _fit_context, cached_property
 from ._fitted import KEPT_ENTRIES, Batch, FittedValue, LifeCycle, Step, no_step
 from ._state import check_names, check_same_params, copied
@@ -26,10 +35,52 @@ from .rows import (
     read_weights,
     weighted_rows,
 )
+from .rows.raw_table import TableReader, validated_table
 from .rows.sample import DistinctSample
 
 
-class SupervisedLifeCycle(LifeCycle):
+class TargetsLifeCycle(LifeCycle):
+    """Base class of estimators that are fitted to targets."""
+
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Fit the estimator to the training data.
+
+        Parameters
+        ----------
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows. ``KernelRegressor``, ``KernelClassifier`` and
+            ``AnovaSampler`` accept tables with columns of numbers, booleans, dates,
+            strings or categories, which may have missing values, but no sparse matrix.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets: numbers for regressors, labels for classifiers, and either of them
+            for transformers. Several outputs are possible for numbers, but not in
+            ``KernelRegressor``.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights. A row of weight w counts as w rows, and rows of weight
+            0 are ignored. Estimators for tables divide the weights by their mean if it
+            is below 1.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator. It keeps rows or sums for further fitting until
+            :meth:`freeze` is called.
+
+        Raises
+        ------
+        TypeError
+            If the estimator does not accept the type of X or y, for instance dates
+            outside of tables, or arrays on a device.
+        ValueError
+            If a parameter, X, y or a weight is invalid.
+        """
+        return self._fit_value(X, y, sample_weight)
+
+
+class SupervisedLifeCycle(TargetsLifeCycle):
     """Base class of classifiers and regressors that can learn in batches."""
 
     _y_checks: dict  # options for scikit-learn's validation of y
@@ -86,7 +137,6 @@ class LabelsMixin:
     _y_checks: dict = {}
     _check_targets = label_codes
     _check_same_targets = check_same_classes
-    _become: Any
 
     def _class_factors(self, X: Any, y: Any, sample_weight: Any, final: bool) -> Any:
         """Return the class weights, or None if all of them are 1."""
@@ -148,16 +198,78 @@ class LabelsMixin:
         """
         model: Any = copied(self)
         _check_partial_fit_first_call(model, to_namespace_of(classes, None))
-        return self._become(model._extend_value(X, y, sample_weight))
+        self.__dict__ = model._extend_value(X, y, sample_weight).__dict__
+        return self
 
 
-class NumbersMixin:
-    """The ``partial_fit`` method of regressors."""
+class ProbabilitiesMixin:
+    """Methods of classifiers that predict the class with the largest probability."""
 
-    _one_output: bool
-    _y_checks: dict = {"multi_output": True, "y_numeric": True}
-    _check_targets = number_columns
-    _check_same_targets = check_same_outputs
+    classes_: np.ndarray
+
+    @abstractmethod
+    def _probabilities(self, X: Any, method: str) -> tuple[np.ndarray, Any]:
+        """Return class probabilities in high precision, and the dtype for results."""
+
+    def predict_proba(self, X: TableLike) -> np.ndarray:
+        """Return class probabilities, none of which is 0 or 1.
+
+        Parameters
+        ----------
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made, of the same kind as in ``fit``.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            Probabilities of the classes in the order of ``classes_``, in the
+            floating-point dtype of X. They sum to one in each row. With
+            ``class_weight``, they refer to a population in which the classes have the
+            weighted proportions; with ``"balanced"``, all proportions are equal.
+        """
+        found, dtype = self._probabilities(X, "predict_proba")
+        return to_namespace_of(found.astype(dtype, copy=False), X)
+
+    def decision_function(self, X: TableLike) -> np.ndarray:
+        """Return the class scores; the predicted class has the largest score.
+
+        Parameters
+        ----------
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made, of the same kind as in ``fit``.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
+            The class probabilities, in the floating-point dtype of X. With two classes
+            there is one number per row, as usual in scikit-learn: the probability of
+            the second class minus that of the first.
+        """
+        scores, dtype = self._probabilities(X, "decision_function")
+        if self.classes_.size <= 2:
+            scores = scores[:, -1] - scores[:, 0]
+        return to_namespace_of(scores.astype(dtype, copy=False), X)
+
+    def predict(self, X: TableLike) -> np.ndarray:
+        """Return the most probable labels.
+
+        Parameters
+        ----------
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made, of the same kind as in ``fit``.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Predicted labels.
+        """
+        found, _ = self._probabilities(X, "predict")
+        return to_namespace_of(self.classes_[np.argmax(found, axis=1)], X)
+
+
+class BatchesMixin:
+    """The ``partial_fit`` method of regressors and transformers."""
+
     _extend_value: Any
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -166,16 +278,20 @@ class NumbersMixin:
     ) -> Self:
         """Add a batch of training rows.
 
-        The rows are added to those of earlier calls to ``fit`` and ``partial_fit``. As
-        long as all batches together have no more than about 4 million entries, the
-        model is the same as after ``fit`` on all rows, whatever the order of the
-        batches. Beyond that size, the feature map no longer changes, the rows are
-        discarded, and memory use stays constant.
+        The rows are added to those of earlier calls to ``fit`` and ``partial_fit``, and
+        the result is the same as after ``fit`` on all rows, whatever the order of the
+        batches. A regressor discards the rows when all batches together have more than
+        about 4 million entries. Beyond that size, its feature map no longer changes,
+        and memory use stays constant. A transformer learns from a sample of all rows
+        when the result is first needed. The first batch determines whether its targets
+        are labels, and which columns of a table are numeric; later batches may contain
+        new labels and new categories.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows of the batch.
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows of the batch. Only ``AnovaSampler`` accepts raw tables, but it
+            accepts no sparse matrix.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets of the rows.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -190,9 +306,40 @@ class NumbersMixin:
         ------
         ValueError
             If the estimator is frozen, if a parameter has changed since the first
-            batch, or if X, y or a weight has an invalid value.
+            batch, if X or y does not match the earlier batches, or if X, y or a weight
+            has an invalid value.
         """
         return self._extend_value(X, y, sample_weight)
+
+
+class NumbersMixin(BatchesMixin):
+    """The targets of regressors."""
+
+    _one_output: bool
+    _y_checks: dict = {"multi_output": True, "y_numeric": True}
+    _check_targets = number_columns
+    _check_same_targets = check_same_outputs
+
+
+class TableLifeCycle(TargetsLifeCycle):
+    """Base class of estimators that read raw tables and are fitted to targets."""
+
+    _reader: TableReader
+
+    def _matrix(self, X: Any, method: str) -> np.ndarray:
+        """Convert a user's table to a matrix."""
+        check_is_fitted(self)
+        refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
+        check_fit_namespace(self, X, method)
+        return self._reader.read(validated_table(self, X, reset=False))
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags, which allow raw tables."""
+        tags = super().__sklearn_tags__()
+        inputs = tags.input_tags
+        inputs.sparse = False
+        inputs.allow_nan = inputs.string = inputs.categorical = True
+        return tags
 
 
 @dataclass(frozen=True, eq=False)

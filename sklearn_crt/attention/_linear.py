@@ -178,12 +178,8 @@ def fmm_attention(
 
     Parameters
     ----------
-    q : array of shape (..., n_rows, d)
-        Queries.
-    k : array of shape (..., n_rows, d)
-        Keys.
-    v : array of shape (..., n_rows, e)
-        Values.
+    q, k, v : array of shape (..., n_rows, d), (..., n_rows, d), (..., n_rows, e)
+        Queries, keys and values, as in :func:`linear_attention`.
     feature_maps : list, default=("elu+1", "elu(-)+1")
         The r feature maps for linear attention to all keys (the far field), each
         specified like ``feature_map`` in :func:`linear_attention`.
@@ -196,8 +192,7 @@ def fmm_attention(
     causal : bool, default=False
         Whether row i attends only to keys 0 to i.
     key_mask : array of shape (..., n_rows), default=None
-        Boolean mask that is True for the keys to attend to, or numbers that are added
-        to the scores of the keys.
+        As in :func:`linear_attention`.
 
     Returns
     -------

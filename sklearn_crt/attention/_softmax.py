@@ -198,21 +198,15 @@ def coreset_attention(
 
     Parameters
     ----------
-    q : array of shape (..., n_queries, d)
-        Queries, as a float32 or float64 array of any library that follows the array API
-        standard. The leading axes stand for batches and heads.
-    k : array of shape (..., n_keys, d)
-        Keys.
-    v : array of shape (..., n_keys, e)
-        Values.
+    q, k, v : array of shape (..., n_queries, d), (..., n_keys, d), (..., n_keys, e)
+        Queries, keys and values, as in :func:`softmax_attention`.
     n_points : int, default=128
         Number of points per batch and head. With as many points as distinct keys, the
         result is exact.
     causal : bool, default=False
         Must be False, because the points would leak information about later keys.
     key_mask : array of shape (..., n_keys), default=None
-        Boolean mask that is True for the keys to attend to, or numbers that are added
-        to the scores of the keys.
+        As in :func:`softmax_attention`.
 
     Returns
     -------

@@ -6,7 +6,6 @@ import math
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import get_tags
 
 from .._array import (
@@ -22,7 +21,7 @@ from .._array import (
     type_name,
     validate_rows,
 )
-from .._compat import ARRAY_API, _fit_context, available_if, warn
+from .._compat import ARRAY_API, available_if, warn
 from .._fitted import LifeCycle, value_of, with_value
 from .._kernel_parameter import (
     KERNEL_CONSTRAINTS,
@@ -32,6 +31,7 @@ from .._kernel_parameter import (
     is_row_kernel,
     resolve_sampler,
 )
+from .._quantiles import SimilarityMixin
 from .._supervised import SupervisedLifeCycle
 from .._workers import blas_within_processors
 from ..exceptions import ApproximationWarning
@@ -41,7 +41,7 @@ from ._exact import ExactAverages, exact_averages
 from ._features import FeatureAverages
 from ._prototypes import Prototypes, prototype_averages
 from ._row_weights import RowWeightsMixin, kernel_of_model
-from ._similarity import SimilarityMixin
+from ._similarity import Similarity, keeps_all_rows
 from ._sums import N_EFFECTIVE, ApproximationError, Averages
 
 _N_CHECKED = 256  # number of training rows at which features are checked
@@ -107,6 +107,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
 
     _value: Averages
     _encoder: Any  # method that returns the encoding of y, a ``Targets`` object
+    _check_can_leave_out = keeps_all_rows
     _parameter_constraints: dict = {
         "kernel": [*KERNEL_CONSTRAINTS, Prototypes],
         "sigma": SIGMA_CONSTRAINTS,
@@ -127,40 +128,6 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
     def _sampler_and_choice(self) -> tuple[Any, bool]:
         """The transformer, and whether its ``sigma`` is still to be selected."""
         return resolve_sampler(self.kernel, self.sigma, type(self).__name__)
-
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(
-        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Fit the estimator to the training data.
-
-        Depending on ``kernel``, the fitted model stores the training rows, weighted
-        prototypes, or only sums of the features multiplied by the targets.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows. With ``kernel="linear"`` they must already be features of a
-            kernel.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Labels for a classifier, numbers for a regressor. Only regressors accept
-            several outputs.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights of the rows; rows with weight 0 are ignored. By default
-            all rows have weight 1.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator. If ``kernel`` is a sampler, the size of the estimator
-            after ``freeze()`` does not depend on the number of training rows.
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X, y or a weight is invalid.
-        """
-        return self._fit_value(X, y, sample_weight)
 
     @property
     def _keeps_rows(self) -> bool:  # type: ignore[override]
@@ -279,6 +246,10 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
             )
         std, n_effective = (self._cast(part, X) for part in parts)
         return ApproximationError(self._squeezed(std), n_effective)
+
+    def _scores(self, X):
+        value, rows = self._host_rows(X, "score_samples")
+        return self._cast(Similarity.of(value).compared(rows).scores, X)
 
     def _squeezed(self, values):
         """Return results with one column per average, in the shape users expect."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from .._array import (
@@ -16,17 +15,17 @@ from .._array import (
     to_fit_namespace,
     to_host,
     to_namespace_of,
+    validate_rows,
 )
-from .._compat import available_if
 from .._fitted import computed_once
 from .._kernels import least_log
-from .._quantiles import Errors, check_levels, levels_of_interval
+from .._quantiles import Errors, IntervalsMixin
 from .._supervised import NumbersMixin
 from ..rows import Rows, TableLike
 from ._base import BaseNadarayaWatson
 from ._keys import Keys
 from ._row_weights import all_rows, log_kernels, shares_of
-from ._similarity import Similarity, keeps_all_rows
+from ._similarity import ComparedRows, Similarity
 from ._sums import trust
 from ._targets import RegressionTargets
 
@@ -81,10 +80,10 @@ class Residuals:
             weights,
             np.sqrt(share @ (few.y - share @ few.y) ** 2),
         )
-        distances = similarity.left_out.distances
-        first = slice(len(distances))
+        compared = similarity.left_out
+        first = slice(len(compared.scores))
         deviations = found.deviations(
-            few.X[first], predictions[first], distances, left_out=True
+            few.X[first], predictions[first], compared, left_out=True
         )
         ratios = residuals[first] / np.where(deviations > 0, deviations, 1)
         # the ratios of all rows are assumed to have the same distribution
@@ -95,7 +94,7 @@ class Residuals:
         self,
         X: Rows,
         predictions: np.ndarray,
-        distances: np.ndarray,
+        compared: ComparedRows,
         *,
         left_out: bool = False,
     ) -> np.ndarray:
@@ -103,7 +102,7 @@ class Residuals:
 
         ``left_out`` excludes training rows that are equal to the query.
         """
-        # predictions (n_queries, n_outputs), distances (n_queries,)
+        # predictions (n_queries, n_outputs)
         found = np.empty(predictions.shape)
         mean = self.weights @ self.squares / self.weights.sum()
         for rows, logs in log_kernels(self.keys, X, self.sigma, left_out=left_out):
@@ -114,7 +113,10 @@ class Residuals:
                 sums = size * (shares @ self.squares[:, k]) + _ROWS_OF_PRIOR * mean[k]
                 variances = sums / (size + _ROWS_OF_PRIOR) * (1 + _ROWS_OF_FIT / size)
                 found[rows, k] = variances
-        spread = _DISTANT_DEVIATIONS * distances[:, None] * self.spread
+        # predictions are less accurate where training rows are sparse
+        sparse = np.maximum(0.5 - compared.scores[:, None], 0)
+        found *= (1 + 2 * sparse**2) ** 2
+        spread = _DISTANT_DEVIATIONS * compared.distances[:, None] * self.spread
         return np.sqrt(found + spread**2)
 
     def _log_prediction_kernel(self, queries, output):
@@ -142,7 +144,9 @@ def leave_one_out_predictions(
     return predictions
 
 
-class NadarayaWatsonRegressor(NumbersMixin, RegressorMixin, BaseNadarayaWatson):
+class NadarayaWatsonRegressor(
+    IntervalsMixin, NumbersMixin, RegressorMixin, BaseNadarayaWatson
+):
     r"""Nadaraya-Watson regression: averages of the targets weighted by a kernel.
 
     The prediction for a row is the weighted mean of the training targets, in which the
@@ -215,13 +219,16 @@ class NadarayaWatsonRegressor(NumbersMixin, RegressorMixin, BaseNadarayaWatson):
         """Weighted mean of each output."""
         return to_fit_namespace(self, self._value.seen.mean)
 
-    def predict(self, X: TableLike) -> np.ndarray:
+    def predict(self, X: TableLike, return_std: bool = False) -> Any:
         """Predict the kernel-weighted averages of the targets.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
             Rows for which predictions are made.
+        return_std : bool, default=False
+            Whether to return standard deviations as well. The model then has to keep
+            the training rows, as for :meth:`predict_interval`.
 
         Returns
         -------
@@ -230,9 +237,32 @@ class NadarayaWatsonRegressor(NumbersMixin, RegressorMixin, BaseNadarayaWatson):
             float64 even if X is float32, because targets may need the higher precision.
             For rows where the error of random features is too large, ``y_mean_`` partly
             or entirely replaces the prediction (see the Notes of the class).
+        std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Standard deviations of new targets around the predictions, including the
+            noise: those that the quantiles are based on, multiplied by the root mean
+            square of the leave-one-out residuals of the training rows, each divided by
+            its own deviation. They are returned only if ``return_std=True``.
+
+        Raises
+        ------
+        AttributeError
+            If ``return_std=True`` and the model does not keep the training rows.
         """
         value = self._check_rows(X, "predict")
-        return self._squeezed(self._decode(value, X))
+        if not return_std:
+            return self._squeezed(self._decode(value, X))
+        self._check_can_leave_out()
+        rows = to_host(validate_rows(self, X, reset=False))
+        found, deviations, _ = self._with_deviations(value, X, rows)
+        std = deviations * Residuals.of(value).errors.root_mean_squares
+        return self._squeezed(found), self._output(std, X)
+
+    def _with_deviations(self, value, X, rows):
+        """Return predictions, their deviations, and predictions within the targets."""
+        residuals, found = Residuals.of(value), self._decode(value, X)
+        inside = np.clip(to_host(found), value.seen.least, value.seen.most)
+        compared = residuals.similarity.compared(rows)
+        return found, residuals.deviations(rows, inside, compared), inside
 
     def _squeezed(self, values):
         return values[:, 0] if self._one_output else values
@@ -262,171 +292,11 @@ class NadarayaWatsonRegressor(NumbersMixin, RegressorMixin, BaseNadarayaWatson):
         # in the widest dtype, because large targets may require its precision
         return to_namespace_of(joined(blocks), X)
 
-    @available_if(keeps_all_rows)
-    def predict_quantiles(self, X: TableLike, quantiles: ArrayLike) -> np.ndarray:
-        r"""Predict conditional quantiles of the targets.
-
-        Conditional quantiles describe the distribution of the targets at a given row,
-        for example through its median, or through an interval that contains 80 % of the
-        targets.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-        quantiles : float or array-like of shape (n_quantiles,)
-            Levels between 0 and 1, for example 0.5 for the median.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples[, n_outputs][, n_quantiles])
-            Quantiles of each output. A higher level never yields a smaller quantile.
-            The axis of the outputs is omitted if there is a single output, and the last
-            axis if ``quantiles`` is a number.
-
-        Raises
-        ------
-        AttributeError
-            If the kernel is a sampler, a transformer, ``"linear"`` or ``Prototypes``,
-            because such models do not keep the training rows.
-        ValueError
-            If a level is not between 0 and 1.
-
-        Notes
-        -----
-        For a row x, let :math:`\hat y(x)` be the prediction, limited to the range of
-        the training targets. The quantile at the level p is
-
-        .. math:: \hat y(x) + \tau(x) \operatorname{quantile}_{p (1 + 1/n)}
-           \frac{e_i}{\tau(x_i)} .
-
-        The quantile on the right is taken over n training rows (at most 2000) with
-        leave-one-out residuals :math:`e_i`: each row is predicted without using the row
-        itself or its copies. For levels below 0.5, it is computed as minus the quantile
-        of the negated residuals at the level 1 - p. The estimated standard deviation of
-        the error is
-
-        .. math:: \tau(x)^2 = \frac{k s^2(x) + 2 s^2}{k + 2}
-           \left(1 + \frac{3}{k}\right) + (2.5\, \delta(x)\, s_y)^2, \quad
-           \delta(x) = \max\left(1 - \frac{s(x)}{0.05}, 0\right)^3
-           \min\left(\max\left(\frac{r(x)}{r_{99}}, 1\right), 5\right) .
-
-        Here :math:`s^2(x)` is the weighted mean of the squared residuals of up to
-        10,000 training rows. Their weights are products of two kernels: the kernel of
-        the model with twice the length scale (half of ``sigma``), and a Gaussian kernel
-        of the difference between predictions, because noise often grows with the
-        prediction; its length scale is half the standard deviation of the predictions.
-        The effective number of these rows is k, and :math:`s^2` is the unweighted mean
-        of their squared residuals. The last term widens the distribution for rows
-        unlike the training data: :math:`s_y` is the standard deviation of the targets,
-        s(x) the score of :meth:`score_samples`, r(x) the mean distance to the five
-        nearest neighbours, which enters this score, and :math:`r_{99}` the 99 %
-        quantile of this distance among the training rows. Hence the term is zero for
-        95 % of new rows from the same distribution. It increases with the distance from
-        the training rows, as the error does if the targets follow a linear trend, but
-        only up to a limit. The residuals are computed in the first call, which takes
-        about as much additional time as predictions for these training rows.
-
-        This is the normalised form of conformal prediction [1]_ with leave-one-out
-        residuals instead of a separate calibration set.
-
-        References
-        ----------
-        .. [1] J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani, L. Wasserman,
-           "Distribution-Free Predictive Inference for Regression", Journal of the
-           American Statistical Association 113 (2018),
-           :doi:`10.1080/01621459.2017.1307116`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_crt import NadarayaWatsonRegressor
-        >>> rng = np.random.default_rng(0)
-        >>> x = rng.uniform(size=(2000, 1))
-        >>> y = np.sin(6 * x[:, 0]) + x[:, 0] * rng.normal(size=2000)
-        >>> model = NadarayaWatsonRegressor().fit(x, y)
-        >>> np.round(model.predict_quantiles([[0.2], [0.8]], [0.16, 0.5, 0.84]), 1)
-        array([[ 0.7,  0.9,  1.1],
-               [-1.8, -1.1, -0.3]])
-
-        The standard deviation of the noise is x, that is, 0.2 for the first row and 0.8
-        for the second row.
-        """
-        levels = check_levels(quantiles)
-        values = self._quantiles(X, "predict_quantiles", levels)
-        values = values[:, 0] if self._one_output else values
-        values = values[..., 0] if np.ndim(quantiles) == 0 else values
-        return to_namespace_of(values, X)
-
-    @available_if(keeps_all_rows)
-    def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
-        r"""Predict intervals that contain new targets with a given probability.
-
-        The intervals are calibrated with leave-one-out predictions, without assumptions
-        about the distribution of the noise.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-        coverage : float, default=0.9
-            Proportion of new targets that the intervals should contain, between 0 and
-            1. The coverage holds on average over rows drawn from the distribution of
-            the training rows, but not for each individual row.
-
-        Returns
-        -------
-        ends : ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
-            Lower and upper bounds of the intervals.
-
-        Raises
-        ------
-        AttributeError
-            If the kernel is a sampler, a transformer, ``"linear"`` or ``Prototypes``.
-        ValueError
-            If ``coverage`` is not between 0 and 1.
-
-        Notes
-        -----
-        The bounds are the quantiles of :meth:`predict_quantiles` at the levels
-        :math:`(1 \mp p)/2` for the coverage p. Such intervals contain the targets of a
-        fraction p of the training rows if each row is predicted from all other rows.
-        This is the jackknife of [1]_, whose coverage is close to p if predictions are
-        stable, but is not guaranteed for finite samples. A row with sample weight s
-        counts as s equal rows: the number n of rows is the sum of the weights, but at
-        least the number of distinct rows, and all copies of a row are left out
-        together. With fewer than :math:`2/(1 - p)` rows, the bounds are determined by
-        the largest residuals, and the coverage may be lower.
-
-        References
-        ----------
-        .. [1] R. F. Barber, E. Candès, A. Ramdas, R. J. Tibshirani, "Predictive
-           Inference with the Jackknife+", Annals of Statistics 49 (2021),
-           :doi:`10.1214/20-AOS1965`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_crt import LocalLinearRegressor
-        >>> rng = np.random.default_rng(0)
-        >>> x = rng.uniform(0, 6, size=(4000, 1))
-        >>> y = np.sin(x[:, 0]) + 0.1 * rng.normal(size=4000)
-        >>> model = LocalLinearRegressor().fit(x[::2], y[::2])
-        >>> low, high = model.predict_interval(x[1::2], coverage=0.9).T
-        >>> bool(0.88 < np.mean((low <= y[1::2]) & (y[1::2] <= high)) < 0.92)
-        True
-        """
-        ends = self._quantiles(X, "predict_interval", levels_of_interval(coverage))
-        return to_namespace_of(ends[:, 0] if self._one_output else ends, X)
-
     def _quantiles(self, X, method, levels):
-        """Return quantiles of the targets as (n_queries, n_outputs, n_levels)."""
         value, rows = self._host_rows(X, method)
-        residuals, seen = Residuals.of(value), value.seen
-        predictions = np.clip(to_host(self._decode(value, X)), seen.least, seen.most)
-        distances = residuals.similarity.compared(rows).distances
-        deviations = residuals.deviations(rows, predictions, distances)
-        found = residuals.errors.quantiles(deviations, levels) + predictions[..., None]
+        _, deviations, predictions = self._with_deviations(value, X, rows)
+        errors, seen = Residuals.of(value).errors, value.seen
+        found = errors.quantiles(deviations, levels) + predictions[..., None]
         if getattr(self, "clip", False):
             np.clip(found, seen.least[:, None], seen.most[:, None], out=found)
         return found

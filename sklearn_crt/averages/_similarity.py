@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._compat import available_if
 from .._fitted import computed_once
 from .._quantiles import Distribution, weighted_quantiles
-from ..rows import Rows, TableLike
+from ..rows import Rows
 from ..rows.sample import DistinctSample
 from ._keys import Keys
 from ._prototypes import Prototypes
@@ -115,59 +114,3 @@ def keeps_all_rows(model: Any) -> bool:
             f"the exact kernel, {type(model).__name__}(), to keep the rows."
         )
     return stores_rows(model)
-
-
-class SimilarityMixin:
-    """Mixin with the method that compares rows with the training rows."""
-
-    _host_rows: Any
-    _cast: Any
-
-    @available_if(keeps_all_rows)
-    def score_samples(self, X: TableLike) -> np.ndarray:
-        """Return each row's similarity to the training rows, as a score from 0 to 1.
-
-        The score is the proportion of training rows that are no more similar to the
-        other training rows than the given row is. Hence about 1 % of new rows from the
-        same distribution have scores of at most 0.01. A score near 0 indicates that a
-        prediction may be an extrapolation.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,)
-            Proportions of the training rows. A row has score 0 if it is less similar to
-            the training rows than each training row is to the others.
-
-        Raises
-        ------
-        AttributeError
-            If the kernel is a sampler, a transformer, ``"linear"`` or ``Prototypes``.
-
-        Notes
-        -----
-        Two quantities are computed for each row, and for up to 2000 training rows, each
-        of which is left out in turn: the total kernel weight (:meth:`log_weights`), and
-        the mean distance to the five nearest of up to 10,000 training rows in
-        standardised columns. The second quantity also detects changes in columns that
-        the kernel ignores because they have little effect on the targets, for instance
-        after they have been shrunk by a :class:`LearnedMetric`. Both quantities are
-        converted to quantiles among the training rows. The score is the proportion of
-        training rows for which the lower of the two quantiles is no larger than it is
-        for the given row.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_crt import NadarayaWatsonRegressor
-        >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> model = NadarayaWatsonRegressor().fit(X, X[:, 0])
-        >>> model.score_samples([[0.0, 0.0, 0.0], [0.0, 0.0, 5.0]]).round(1)
-        array([0.9, 0. ])
-        """
-        value, rows = self._host_rows(X, "score_samples")
-        return self._cast(Similarity.of(value).compared(rows).scores, X)

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from importlib import resources
 from pathlib import Path
-from typing import IO, Any, Literal, cast, overload
+from typing import IO, Any, cast
 from urllib.error import HTTPError
 
 import numpy as np
@@ -271,28 +271,6 @@ def to_frame(bunch: Bunch, target_name: str) -> None:
     bunch.target = bunch.frame[target_name]
 
 
-@overload
-def fetch_uci(
-    name: str,
-    *,
-    data_home: str | os.PathLike[str] | None = ...,
-    download_if_missing: bool = ...,
-    return_X_y: Literal[False] = ...,
-    as_frame: bool = ...,
-) -> Bunch: ...
-
-
-@overload
-def fetch_uci(
-    name: str,
-    *,
-    data_home: str | os.PathLike[str] | None = ...,
-    download_if_missing: bool = ...,
-    return_X_y: Literal[True],
-    as_frame: bool = ...,
-) -> tuple[Any, Any]: ...
-
-
 def fetch_uci(
     name: str,
     *,
@@ -300,7 +278,7 @@ def fetch_uci(
     download_if_missing: bool = True,
     return_X_y: bool = False,
     as_frame: bool = False,
-) -> Bunch | tuple[Any, Any]:
+) -> Any:
     """Load a UCI or LIBSVM data set that is used in papers on random features.
 
     Parameters

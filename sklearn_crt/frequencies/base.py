@@ -312,22 +312,6 @@ class Coupling(ABC):
         sizes = self.block_sizes(n_frequencies, n_features)
         return int(np.sum(sizes * (sizes - 1)))
 
-    def fixed_cosine(self, n_features: int) -> float | None:
-        """Return ``cosine`` if the norms are independent, and None otherwise.
-
-        Parameters
-        ----------
-        n_features : int
-            Dimension d of the frequencies.
-
-        Returns
-        -------
-        cosine : float or None
-            The cosine; None if the variance for pairs of frequencies in a block has no
-            closed form.
-        """
-        return self.cosine(n_features) if self.independent_norms else None
-
     def weigh(self, coefficient: float | None) -> Coupling:
         """Return the coupling for features that weight frequencies by their norms.
 

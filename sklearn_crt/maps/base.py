@@ -347,7 +347,8 @@ class FrequencyMap(FeatureMap):
     @property
     def cosine(self) -> float | None:
         """Cosine of the angle between frequencies in a block; None if not fixed."""
-        return self.coupling.fixed_cosine(self.n_features)
+        known = self.coupling.independent_norms
+        return self.coupling.cosine(self.n_features) if known else None
 
     @property
     def variance_is_exact(self) -> bool:

@@ -18,8 +18,13 @@ from ..averages._targets import OneHot, RegressionTargets
 from ..maps import Gaussian
 from ..rows import Frame
 from ._columns import ColumnFeatures
-from ._gradients import MOST_ROWS, STAGES, learn_agop, learn_evidence, most_evidence
-from ._nca import learn_nca
+from ._gradients import (
+    MOST_ROWS,
+    learn_agop,
+    learn_evidence,
+    learn_nca,
+    most_evidence,
+)
 
 MOST_COLUMNS = 24  # default limit on the number of output columns
 _QUERIES, _KEYS = 500, 1500  # limits on held-out rows and on all rows in the comparison
@@ -35,7 +40,21 @@ _FACTOR_OF_NCA = 1.03
 _MANY = 2500  # with more rows, the chosen metric is not relearned from all of them
 _COMPARED = 2500  # maximum number of rows from which AGOP learns in the comparison
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
-_PENALTY_OF_RIDGE = 1.0  # larger than for metrics, which are tested on held-out rows
+# Ridge regression tries one sigma per column, learned from 400 rows. Leave-one-out
+# errors of these rows are too small, above all if there are few rows per column. For
+# each minimum number of rows per column, these are powers and multiples. With labels,
+# there must be _LEAST_OF_CLASS rows of each class per column, and the 400 rows are
+# drawn class by class from a sample of N_LEARNED[True] rows.
+N_LEARNED = {False: 400, True: 2**13}
+_OF_RIDGE: dict[int, list[tuple[float, float]]] = {
+    200: [(1, 1)],
+    50: [(0.5, 1), (0.5, 2), (1, 1)],
+    10: [(0.5, 1)],
+}
+_OF_CLASSIFICATION, _LEAST_OF_CLASS = [(0.5, 1.0), (1.0, 1.0)], 5
+# For ridge regression the penalty is larger than for metrics, which are tested on
+# held-out rows, and the search stops early, but not before it can leave a plateau.
+_PENALTY_OF_RIDGE, _STAGES_OF_RIDGE = 1.0, ((400, 4, 0.0), (400, 15, 0.3))
 # Rows are sorted by the fractional parts of a random projection with this scale, which
 # are rounded so that rounding errors do not change the order of equal rows.
 _TURNS, _DIGITS = 1024.0, 6
@@ -76,13 +95,16 @@ class Table:
     weights: np.ndarray  # (n_rows,)
     codes: np.ndarray  # (n_rows,) for labels, or (n_rows, n_outputs)
     targets: np.ndarray  # (n_rows, n_outputs), one-hot for labels, standardised
+    eps: float  # machine epsilon of the data type in which the rows were given
 
     @classmethod
     def of(
         cls, X: np.ndarray, y: np.ndarray, weights: np.ndarray, *, by_class: bool
     ) -> Table:
         """Return the table for labels (if ``by_class``) or for numerical targets."""
-        S = ColumnFeatures.of(X, weights, hats=False)(X)
+        eps = float(np.finfo(X.dtype).eps)
+        X = X.astype(np.float64, copy=False)
+        S = ColumnFeatures.of(X, weights, hats=False, eps=eps)(X)
         along = np.random.default_rng(0).normal(scale=_TURNS, size=S.shape[1])
         place = np.round((S * along).sum(axis=1) % 1.0, _DIGITS)
         order = np.lexsort((*y.reshape(len(y), -1).T, place))
@@ -100,7 +122,7 @@ class Table:
         varies = deviation > least
         targets = targets[:, varies] / deviation[varies]
         codes = codes if by_class else targets
-        return cls(X, weights, codes, targets)
+        return cls(X, weights, codes, targets, eps)
 
     @cached_property
     def by_class(self) -> bool:
@@ -171,7 +193,8 @@ class Learner:
     @cached_property
     def features(self) -> ColumnFeatures:
         """The fitted functions that compute the features."""
-        return ColumnFeatures.of(self.table.X, self.table.weights, hats=self.hats)
+        table, hats = self.table, self.hats
+        return ColumnFeatures.of(table.X, table.weights, hats=hats, eps=table.eps)
 
     @cached_property
     def S(self) -> np.ndarray:
@@ -215,7 +238,7 @@ class Learner:
         """
         # -> (n_components, n_features)
         (d, r), share = root.shape, self.table.weights / self.table.weights.sum()
-        wanted = self.parameters.n_components or min(MOST_COLUMNS, d)
+        wanted = self.parameters.n_components or max(1, min(MOST_COLUMNS, d))
         covariance, n = (self.S.T * share) @ self.S, min(r, wanted)
         found = np.zeros((wanted, d))
         if n:
@@ -260,26 +283,59 @@ class Learner:
         return Metric(method, scores, features, components, slopes, metric, deviation)
 
 
-def sigma_of_columns(
-    X: np.ndarray, y: np.ndarray, weights: np.ndarray, default: float
-) -> np.ndarray:
-    """Return the sigma of each column that maximises a Gaussian process's evidence.
+def candidates_of_columns(n_rows: float, n_columns: int) -> list[tuple[float, float]]:
+    """Return the candidates of ridge regression with one sigma per column.
 
-    At most 400 rows are used. Constant columns, and all columns if the targets are
-    constant, get the default.
+    Each is a power and a multiple (see ``sigmas_of_columns``).
     """
-    # X (n, d), y (n,) or (n, k), weights (n,) -> (d,)
-    table = Table.of(X, y, weights, by_class=False)
-    columns = ColumnFeatures.of(table.X, table.weights, hats=False)
-    sigma = np.full(X.shape[1], default)
-    if table.targets.size and columns.kept.size:
-        rows = columns.standardised(table.X)
-        known = rows, table.targets, table.weights
-        _, found = most_evidence(*known, STAGES[:1], _PENALTY_OF_RIDGE)
-        # rounded to quarter octaves, which hardly ever depend on rounding errors
-        octaves = np.rint(found[:-1] * (4 / math.log(2))) / 4
-        sigma[columns.kept] = 2.0**octaves / columns.deviation
-    return sigma
+    tried = n_columns if 1 < n_columns <= N_LEARNED[False] else math.inf
+    return next((found for n, found in _OF_RIDGE.items() if n_rows / tried >= n), [])
+
+
+def sigmas_of_columns(
+    X: np.ndarray,
+    targets: np.ndarray,
+    weights: np.ndarray,
+    codes: np.ndarray | None,
+    default: float,
+    n_rows: float,
+) -> tuple[np.ndarray, ...]:
+    """Return the sigma of each column for each candidate of ridge regression.
+
+    Of the columns, which are standardised, a Gaussian process on at most 400 rows
+    learns the values with the most evidence. A candidate is a multiple of these values,
+    whose ratios to the geometric mean are raised to a power. Constant columns, and all
+    columns if the targets are constant, get the default. ``codes`` are those of labels,
+    and the targets are then indicators; ``n_rows`` is the number of all training rows.
+    """
+    # X (n, d), targets (n,) or (n, k), weights, codes (n,) -> (d,) for each candidate
+    candidates = candidates_of_columns(n_rows, X.shape[1])
+    if codes is not None:
+        if np.unique(codes, return_counts=True)[1].min() < _LEAST_OF_CLASS * X.shape[1]:
+            return ()
+        candidates = _OF_CLASSIFICATION
+        # equally many rows of each class, or all rows of classes with fewer rows
+        order, rank = np.argsort(codes, kind="stable"), np.empty(len(codes))
+        rank[order] = np.arange(len(codes)) - np.searchsorted(
+            codes[order], codes[order]
+        )
+        chosen = np.argsort(rank, kind="stable")[: N_LEARNED[False]]
+        X, targets, weights = X[chosen], targets[chosen], weights[chosen]
+    table = Table.of(X, targets, weights, by_class=False)
+    columns = ColumnFeatures.of(table.X, table.weights, hats=False, eps=table.eps)
+    same = np.full(X.shape[1], default)
+    if not (table.targets.size and columns.kept.size):
+        return (same,)
+    known = columns.standardised(table.X), table.targets, table.weights
+    _, logs = most_evidence(*known, _STAGES_OF_RIDGE, _PENALTY_OF_RIDGE)
+    # rounded to quarter octaves, which hardly ever depend on rounding errors
+    octaves = np.rint(logs[:-1] * (4 / math.log(2))) / 4
+    found, mean = [], octaves.mean()
+    for power, multiple in candidates:
+        sigma = multiple * 2.0 ** (mean + power * (octaves - mean))
+        found.append(same.copy())
+        found[-1][columns.kept] = sigma / columns.deviation
+    return tuple(found)
 
 
 def root_of(M: np.ndarray) -> np.ndarray:

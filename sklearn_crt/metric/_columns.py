@@ -15,7 +15,9 @@ from ..rows import Rows
 
 _LIMIT = 4.0  # bound of softly clipped scores, in standard deviations
 _KNOTS = np.linspace(0, 1, 6)  # quantile levels of the knots of the hat functions
-_CONSTANT = 1e-7  # relative standard deviations below this are rounding errors
+# standard deviations below this, relative to the root mean square, are rounding errors
+_CONSTANT = 1e-12
+_CONSTANT_FEATURE = 1e-7  # the same for features, which are of order one
 _CLOSEST = 1e-10  # values closer than this, in standard deviations, count as equal
 
 
@@ -39,12 +41,18 @@ class ColumnFeatures:
     scales: np.ndarray  # (n_features,), standard deviations
 
     @classmethod
-    def of(cls, X: np.ndarray, weights: np.ndarray, *, hats: bool) -> ColumnFeatures:
-        """Return the features fitted to weighted training rows."""
+    def of(
+        cls, X: np.ndarray, weights: np.ndarray, *, hats: bool, eps: float = 0.0
+    ) -> ColumnFeatures:
+        """Return the features fitted to weighted training rows.
+
+        ``eps`` is the machine epsilon of the data type in which the rows were given.
+        """
         share = weights / weights.sum()
         center = share @ X
         deviation = np.sqrt(share @ (X - center) ** 2)
-        kept = np.flatnonzero(deviation > _CONSTANT * np.sqrt(share @ X**2))
+        least = max(_CONSTANT, eps) * np.sqrt(share @ X**2)
+        kept = np.flatnonzero(deviation > least)
         knots = []
         for j in kept if hats else ():
             found = np.unique(weighted_quantiles(share[None], X[:, j], _KNOTS))
@@ -56,7 +64,7 @@ class ColumnFeatures:
         raw = first._raw(X)
         means = share @ raw
         scales = np.sqrt(share @ (raw - means) ** 2)
-        scales[scales <= _CONSTANT] = 1.0
+        scales[scales <= _CONSTANT_FEATURE] = 1.0
         return cls(kept, center[kept], deviation[kept], tuple(knots), means, scales)
 
     @property

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state, murmurhash3_32
 
@@ -25,10 +24,9 @@ from .._compat import (
     RandomState,
     StrOptions,
     TypedTransformerMixin,
-    _fit_context,
 )
-from .._fitted import Batch, LifeCycle, Step, no_step
-from .._supervised import SampleValue
+from .._fitted import Batch, Step, no_step
+from .._supervised import BatchesMixin, SampleValue, TargetsLifeCycle
 from ..averages._exact import as_kind
 from ..rows import TableLike, are_labels, as_numbers, plain_targets, weighted_rows
 from ..rows.sample import DistinctSample
@@ -92,12 +90,16 @@ class MetricValue(SampleValue):
             self.kind == "integers"
             and (parameters.method == "nca" or are_labels(sample.y.astype(int)))
         )
-        X = X.astype(np.float64, copy=False)
         table = Table.of(X, sample.y, sample.weights, by_class=by_class)
         return best_metric(table, parameters, step)
 
 
-class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle):
+class LearnedMetric(
+    BatchesMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TypedTransformerMixin,
+    TargetsLifeCycle,
+):
     r"""Learn a transformation after which nearby rows have similar targets.
 
     This supervised transformer rescales and rotates the columns so that Euclidean
@@ -112,7 +114,8 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
     n_components : int, default=None
         Number of columns to return, at most the number of columns of X. They correspond
         to the directions of largest variance under the metric. With None, up to 24
-        columns are returned, but no more than there are features (see ``columns``).
+        columns are returned, but no more than there are features (see ``columns``). If
+        all columns of X are constant, a single column of zeros is returned.
     method : {"auto", "evidence", "agop", "nca"}, default="auto"
         How the metric is learned (see Notes). ``"auto"`` selects the candidate for
         which local linear regression has the lowest error on held-out rows, but
@@ -249,68 +252,6 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, Life
         self.random_state = random_state
 
     # ------------------------------------------------------------------ fitting
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Learn the metric from rows and targets.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Labels or numbers (see the Notes of the class).
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights; rows of weight 0 are left out.
-
-        Returns
-        -------
-        self : object
-            The fitted transformer. It keeps a sample of the rows until ``freeze()``.
-
-        Raises
-        ------
-        TypeError
-            If X is an array on a device under ``array_api_dispatch=True``, or if X or y
-            contains dates.
-        ValueError
-            If a parameter, X, y or a weight is invalid.
-        """
-        return self._fit_value(X, y, sample_weight)
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(
-        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Add a batch of rows; the result equals that of ``fit`` on all rows.
-
-        Batches may contain new labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Additional training rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets of these rows.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights; rows of weight 0 are left out.
-
-        Returns
-        -------
-        self : object
-            The transformer. Its metric is learned when it is first needed.
-
-        Raises
-        ------
-        TypeError
-            As for ``fit``.
-        ValueError
-            As for ``fit``; also if X or y does not match the earlier batches, or if the
-            transformer is frozen.
-        """
-        return self._extend_value(X, y, sample_weight)
-
     def _read(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
     ) -> Batch:

@@ -29,6 +29,7 @@ from .._kernel_parameter import (
     is_process_kernel,
     transformer_for,
 )
+from .._quantiles import SimilarityMixin
 from .._state import check_same_params
 from .._supervised import SupervisedLifeCycle
 from ..rows import Sigma, TableLike
@@ -40,7 +41,7 @@ from ._sums import FEWEST, RidgeSums, Settings
 _MOST_MEAN_WEIGHT = 10.0
 
 
-class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
+class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle):
     """Base class of ridge regression and classification on features.
 
     Parameters
@@ -74,9 +75,9 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         between rows. ``"auto"`` selects the multiple of ``"scale"`` with the lowest
         leave-one-out error or, for classifiers, log loss among 1/4, 1/2, 1 and 2, and
         also 4 and 8 if X has one or two columns; it keeps a ``sigma`` that was set on a
-        sampler. In regression with the name of a kernel or a kernel object, it may also
-        select one number per column (see the Notes of :class:`RandomFeatureRidge`). If
-        the kernel is ``"linear"``, a callable, a ``FrozenEstimator`` or a transformer
+        sampler. With the name of a kernel or a kernel object, it may also select one
+        number per column (see the Notes of :class:`RandomFeatureRidge`). If the kernel
+        is ``"linear"``, a callable, a ``FrozenEstimator`` or a transformer
         of another package, ``sigma`` must be ``"auto"`` and has no effect.
     n_components : int or "auto", default="auto"
         Number of features. With ``"auto"``, it is the number of rows, but at least 1024
@@ -290,45 +291,51 @@ class BaseRandomFeatureRidge(EffectsMixin, SupervisedLifeCycle):
         found = value.predictions(rows, lambda Z: function(value, Z))
         return found, rows, value
 
-    def score_samples(self, X: TableLike) -> np.ndarray:
-        """Return each row's similarity to the training rows, as a score from 0 to 1.
+    def _variances(self, X, method):
+        """Return the variances of predictions relative to the noise, and the value."""
 
-        The score is the proportion of training rows whose leave-one-out predictions
-        have a variance at least as large as that of the prediction for the given row.
-        About 1 % of new rows from the same distribution have scores of at most 0.01. A
-        score near 0 indicates that a prediction may be an extrapolation. In
-        classification, the variances are estimated with a relative standard error of
-        about 18 %.
+        def variances(value, Z):
+            return (value.solution.variance(Z),)
+
+        (found,), rows, value = self._predictions(X, method, variances)
+        return found + value.unexplained(rows), value
+
+    def _scores(self, X):
+        found, value = self._variances(X, "score_samples")
+        return to_namespace_of(value.solution.scores(found), X)
+
+    def effective_sample_size(self, X: TableLike) -> np.ndarray:
+        """Return the effective number of training rows behind each prediction.
+
+        A small number indicates that a prediction rests on few training rows.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for which predictions are made.
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made, of the same kind as in ``fit``.
 
         Returns
         -------
-        scores : ndarray of shape (n_samples,)
-            The scores, in float64. If outputs have different penalties, the lowest
-            score among the outputs is returned.
+        n_effective : ndarray of shape (n_samples,)
+            Number of targets whose mean would have the same variance as the prediction:
+            1 / v with the variance v in the Notes of :class:`RandomFeatureRidge`. It is
+            less than 1 for distant rows, whose predictions the training rows hardly
+            determine. If outputs have different penalties, it is the lowest number.
 
         Examples
         --------
         >>> import numpy as np
         >>> from sklearn_crt import RandomFeatureRidge
-        >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> model = RandomFeatureRidge(random_state=0).fit(X, X[:, 0])
-        >>> bool(model.score_samples([[0.0, 0.0, 0.0]]) > 0.5)
-        True
-        >>> bool(model.score_samples([[0.0, 0.0, 6.0]]) < 0.01)
-        True
+        >>> x = np.linspace(0, 6, 400)[:, None]
+        >>> y = np.sin(x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=400)
+        >>> model = RandomFeatureRidge(random_state=0).fit(x, y)
+        >>> sizes = model.effective_sample_size([[3.0], [9.0]])
+        >>> bool(sizes[0] > 20), bool(sizes[1] < 1)
+        (True, True)
         """
-
-        def variances(value, Z):
-            return (value.solution.variance(Z),)
-
-        (found,), rows, value = self._predictions(X, "score_samples", variances)
-        found = found + value.unexplained(rows)
-        return to_namespace_of(value.solution.scores(found), X)
+        found, _ = self._variances(X, "effective_sample_size")
+        with np.errstate(divide="ignore"):
+            return to_namespace_of(1 / found.max(axis=1), X)
 
     def score_path(self) -> dict[str, np.ndarray]:
         """Return a table of the errors for all candidate sigmas and penalties.

@@ -8,16 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
-from .._array import to_namespace_of
 from .._compat import RandomState
 from .._kernel_parameter import KernelLike
-from .._quantiles import check_levels, levels_of_interval
+from .._quantiles import IntervalsMixin
 from .._supervised import NumbersMixin
 from ..rows import Sigma, TableLike
 from ._base import BaseRandomFeatureRidge
 
 
-class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
+class RandomFeatureRidge(
+    IntervalsMixin, NumbersMixin, RegressorMixin, BaseRandomFeatureRidge
+):
     r"""Ridge regression on random features, with automatic parameter selection.
 
     This is a fast approximation of kernel ridge regression for large data sets. The
@@ -55,7 +56,9 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         penalty of ``alpha="auto"`` is too small for the variance of the targets (see
         Notes).
     noise_variance_ : float or ndarray of shape (n_outputs,)
-        Estimated variance of the targets around their expectation.
+        Estimated variance of the targets around their expectation: :math:`s^2` in the
+        Notes. If it is less than 1e-8 times the variance of the targets, the mean of
+        :math:`e_i^2 (1 - h_i)` is used if that is larger.
 
     See Also
     --------
@@ -88,13 +91,16 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
     become unreasonably large (``python -m benchmarks.choices ridge_tables`` compares
     errors on twelve tables).
 
-    With ``sigma="auto"`` and the name of a kernel or a kernel object, two further
-    candidates have one sigma per column, which is small for columns that hardly affect
-    the targets. They are s and 2 s, where s contains the inverse length scales of a
-    Gaussian process that maximise a penalised marginal likelihood ([2]_ section 5.1)
-    in up to 15 iterations of L-BFGS on a random sample of 400 rows, drawn like the one
-    above. These candidates are tried only if X has at least two columns, at most 400
-    columns, and at least ten rows per column.
+    With ``sigma="auto"`` and the name of a kernel or a kernel object, there are further
+    candidates with one sigma per column, which is small for columns that hardly affect
+    the targets. They are computed from s, the inverse length scales of a Gaussian
+    process that maximise a penalised marginal likelihood ([2]_ section 5.1) in up to 19
+    iterations of L-BFGS on a random sample of 400 rows, drawn like the one above. With
+    at least 200 rows per column, the candidate is s. With fewer rows, leave-one-out
+    errors of s may be too small, and h lies halfway between s and a common value of the
+    standardised columns, on a logarithmic scale: the candidates are h, 2 h and s with
+    at least 50 rows per column, and h with at least ten. With fewer rows, one column or
+    more than 400 columns there are none.
 
     For a row with centred features z, the standard deviation of a new target is
 
@@ -216,117 +222,6 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         std = np.sqrt(value.solution.noise * (1 + variance))
         return self._output(mean, X), self._output(std, X)
 
-    def predict_quantiles(self, X: TableLike, quantiles: ArrayLike) -> np.ndarray:
-        r"""Predict conditional quantiles of the targets.
-
-        Conditional quantiles describe the distribution of the targets at a given row,
-        for example through its median, or through an interval that contains 80 % of the
-        targets.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-        quantiles : float or array-like of shape (n_quantiles,)
-            Levels between 0 and 1, for example 0.5 for the median.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples[, n_outputs][, n_quantiles])
-            Quantiles of each output. A higher level never yields a smaller quantile.
-            The axis of the outputs is omitted if there is a single output, and the last
-            axis if ``quantiles`` is a number. If the leave-one-out errors of too many
-            rows are unknown, because there are fewer rows than features and no penalty,
-            quantiles are infinite or, with ``clip=True``, the bounds of the range of
-            the targets.
-
-        Raises
-        ------
-        ValueError
-            If a level is not between 0 and 1.
-
-        Notes
-        -----
-        A target is modelled as the prediction plus a random error. The distribution of
-        this error is estimated from the leave-one-out errors :math:`e_i` of the
-        training rows, divided by the standard deviations that the model assigns to
-        them. Let :math:`v(x)` be the variance of a prediction relative to the noise
-        variance (see the Notes of the class), and :math:`v_i` this relative variance
-        for training row i when it is left out. The quantile at the level p is
-
-        .. math:: f(x) + \sqrt{1 + v(x)}\,
-           \operatorname{quantile}_{p (1 + 1/n)} \frac{e_i}{\sqrt{1 + v_i}}.
-
-        For levels below 0.5, the quantile on the right is computed as minus the
-        quantile of the negated errors at the level 1 - p. The training rows are sorted
-        by :math:`v_i` and split into up to five groups of equal size (at least 200
-        rows), and the quantile is taken over the n rows of the group whose range
-        contains :math:`v(x)`. Hence the estimated noise may be larger in regions with
-        fewer training rows.
-        """
-        levels = check_levels(quantiles)
-        values = self._quantiles(X, "predict_quantiles", levels)
-        values = values[..., 0] if np.ndim(quantiles) == 0 else values
-        return self._output(values, X)
-
-    def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
-        r"""Predict intervals that contain a given proportion of new targets.
-
-        The width of the intervals is calibrated on leave-one-out errors, without
-        assuming a distribution of the noise.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-        coverage : float, default=0.9
-            Proportion of new targets that the intervals should contain, between 0 and
-            1. The coverage is approximate: it holds on average over rows drawn from the
-            distribution of the training rows, but not for each individual row or for
-            other distributions, and it can be too low if there are few rows.
-
-        Returns
-        -------
-        ends : ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
-            Lower and upper bounds of the intervals. With ``clip=True`` they are within
-            the range of the training targets.
-
-        Raises
-        ------
-        ValueError
-            If ``coverage`` is not between 0 and 1.
-
-        Notes
-        -----
-        The bounds are the quantiles of :meth:`predict_quantiles` at the levels
-        :math:`(1 \mp p)/2` for the coverage p. This is the jackknife with a
-        finite-sample correction, applied to errors that are normalised as in split
-        conformal prediction [1]_. With fewer than :math:`2/(1 - p)` rows, the bounds
-        are determined by the largest errors, and the coverage may be lower.
-
-        References
-        ----------
-        .. [1] J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani, L. Wasserman,
-           "Distribution-Free Predictive Inference for Regression", Journal of the
-           American Statistical Association 113 (2018),
-           :doi:`10.1080/01621459.2017.1307116`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn_crt import RandomFeatureRidge
-        >>> rng = np.random.default_rng(0)
-        >>> x = rng.uniform(0, 6, size=(4000, 1))
-        >>> y = np.sin(x[:, 0]) + 0.1 * rng.normal(size=4000)
-        >>> model = RandomFeatureRidge(n_components=100, random_state=0)
-        >>> model = model.fit(x[::2], y[::2])
-        >>> low, high = model.predict_interval(x[1::2], coverage=0.9).T
-        >>> bool(0.88 < np.mean((low <= y[1::2]) & (y[1::2] <= high)) < 0.92)
-        True
-        """
-        levels = levels_of_interval(coverage)
-        return self._output(self._quantiles(X, "predict_interval", levels), X)
-
     def _moments(self, X, method, *, variance=True, value=None):
         """Return predictions, variances relative to the noise, and the fitted value."""
 
@@ -349,7 +244,6 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         return self._moments(X, "effects", variance=False, value=value)[0]
 
     def _quantiles(self, X, method, levels):
-        """Return quantiles of the targets, (n, k, n_levels)."""
         mean, variance, value = self._moments(X, method)
         solution = value.solution
         errors = solution.calibration.quantiles(np.sqrt(1 + variance), levels)
@@ -357,10 +251,6 @@ class RandomFeatureRidge(NumbersMixin, RegressorMixin, BaseRandomFeatureRidge):
         if not value.settings.clip:
             return values
         return np.clip(values, solution.least[:, None], solution.most[:, None])
-
-    def _output(self, values, X):
-        """Return values (n, k, ...) in the shape users expect, in the library of X."""
-        return to_namespace_of(values[:, 0] if self._one_output else values, X)
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: several outputs are supported."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -28,6 +28,9 @@ _EXACT = 2e-12
 # standard deviation of the prior, relative to that of the targets. For larger values,
 # predictions for distant rows would become unreasonably large.
 _MOST_SPREAD = 5.0
+# If the noise variance is below this proportion of the variance of the targets, the sum
+# of squared residuals consists of rounding errors or of the error of the features.
+_INTERPOLATED = 1e-8
 # If a row alone determines its prediction up to rounding, its leave-one-out error
 # cannot be computed. This is assumed if 1 minus its leverage is below _LEAST_LEFT, or
 # below _ROUNDING times the machine epsilon of the features.
@@ -40,9 +43,12 @@ _TIE = 1e-6
 # often has a larger log loss than others, but log losses alone are too uncertain on
 # small tables.
 _NEAR = 1.1
+# In classification, one sigma per column is selected only if the log loss is lower by
+# this proportion, because the rows from which it is learned contribute to the loss.
+_GAIN = 0.05
 _LEAST_FREEDOM = 0.001  # minimum residual degrees of freedom per row
-# In classifiers, variances of predictions are estimated from this number of random
-# combinations of the axes, with a relative standard error of 18 %.
+# In classifiers with more features, variances of predictions are estimated from this
+# number of random combinations of the axes, with a relative standard error of 18 %.
 _COMBINED = 64
 
 
@@ -81,8 +87,8 @@ class Solution:
     # the factors. If the axes form a triangular matrix, its entries are stored as a
     # one-dimensional array.
     mean_variance: float
-    axes: np.ndarray  # (D, r), or (D, _COMBINED) for classification
-    factors: np.ndarray  # (r, k), or (_COMBINED, 1)
+    axes: np.ndarray  # (D, r), or (D, min(D, _COMBINED)) for classification
+    factors: np.ndarray  # (r, k), or (min(D, _COMBINED), 1)
     spread: np.ndarray  # (k,), variances, or mean squares without an intercept
     # distribution of the negative leave-one-out variances; None for regression
     similarities: Distribution | None
@@ -109,7 +115,7 @@ class Solution:
     def _axes(self) -> np.ndarray:
         """The axes as a matrix, (D, r)."""
         if self.axes.ndim == 2:
-            return self.axes
+            return np.asarray(self.axes, np.float64)
         shape = len(self.z_mean), len(self.factors)
         axes = np.zeros(shape)
         axes[np.tril_indices(shape[0], 0, shape[1])] = self.axes
@@ -194,11 +200,14 @@ class Regression:
     ) -> None:
         """Compute the eigenvalues, the eigenvectors and their products with targets."""
         gram, eps = self.moments.gram, moments.eps
-        normal = np.random.default_rng(0).standard_normal((len(gram), _COMBINED))
+        draws = np.eye(len(gram))
+        if len(gram) > _COMBINED:
+            draws = np.random.default_rng(0).standard_normal((len(gram), _COMBINED))
+            draws /= np.sqrt(_COMBINED)
         if penalty is not None:
             sizes, axes = eigh(penalty, check_finite=False)
             sizes = np.maximum(sizes, 0)
-            normal = (axes * np.sqrt(sizes)) @ (axes.T @ normal)
+            draws = (axes * np.sqrt(sizes)) @ (axes.T @ draws)
             known = sizes > sizes.max() * eps * len(sizes)
             whitener = axes[:, known] / np.sqrt(sizes[known])
             inner = whitener.T @ gram @ whitener
@@ -226,8 +235,8 @@ class Regression:
         self._least_left = max(_LEAST_LEFT, _ROUNDING * eps)
         values[values <= self._tiny] = 0
         self.values, self.vectors = values, vectors  # (r,), (D, r)
-        # random combinations of the axes that do not depend on the signs of the axes
-        self._combinations = vectors.T @ (normal / np.sqrt(_COMBINED))
+        # combinations of the axes that do not depend on the signs of the axes
+        self._combinations = vectors.T @ draws
         known = values > 0
         self._products = vectors.T @ self.moments.cross  # (r, k)
         self._products[~known] = 0
@@ -317,7 +326,9 @@ class Regression:
         self._similarities = None
         if self._shared:
             root = np.sqrt(self._factors[:, :1]) * self._combinations
-            self._axes, self._factors = self.vectors @ root, np.ones((_COMBINED, 1))
+            # single precision, because they are by far the largest part of the model
+            self._axes = (self.vectors @ root).astype(np.float32)
+            self._factors = np.ones((root.shape[1], 1))
             estimate = self.mean_variance + np.sum((along @ root) ** 2, axis=1)
             found = np.nan_to_num(-estimate / left[:, self.best[0]], nan=-np.inf)
             self._similarities = Distribution.of(found, rows.weights)
@@ -384,7 +395,19 @@ class Regression:
         freedom = self.freedom[self.best]
         rss = self.residuals[self.best, np.arange(self.best.size)]
         known = freedom > 1e-10 * self.n_rows
-        return np.where(known, rss / np.where(known, freedom, 1), np.inf)
+        noise = rss / np.where(known, freedom, 1)
+        few = noise < _INTERPOLATED * self._total / self.moments.weight
+        noise = np.where(few, np.maximum(noise, self._left_out_noise), noise)
+        return np.where(known, noise, np.inf)
+
+    @property
+    def _left_out_noise(self) -> np.ndarray:
+        """Noise variance of each output according to leave-one-out errors, (k,)."""
+        rows = self.left_out
+        squares = (rows.targets - rows.predictions) ** 2 / (1 + rows.variances)
+        weights = rows.weights[:, None] * np.isfinite(squares)
+        total = np.sum(weights * np.nan_to_num(squares), axis=0)
+        return total / np.maximum(weights.sum(axis=0), 1e-300)
 
     def solution(self) -> Solution:
         """Return the coefficients for the best penalties, and the errors for all.
@@ -413,3 +436,15 @@ class Regression:
             spread=self._total / self.moments.weight,
             similarities=self._similarities,
         )
+
+
+def best_of(path: Sequence[Any], solutions: Sequence[Solution]) -> int:
+    """Return the index of the solution with the lowest score; in a tie, the first.
+
+    In classification, one sigma per column has to lower the log loss by _GAIN.
+    """
+    scores = [solution.score for solution in solutions]
+    for place, (member, solution) in enumerate(zip(path, solutions, strict=True)):
+        if solution.log_losses is not None and np.ndim(getattr(member, "sigma_", 0)):
+            scores[place] *= 1 + _GAIN
+    return int(np.argmin(scores))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -27,21 +27,17 @@ from .._map_sums import MapSums, map_of
 from .._quantiles import Errors, LeftOut
 from .._state import same
 from ..averages._exact import as_kind
-from ..metric._candidates import sigma_of_columns
+from ..metric._candidates import N_LEARNED, candidates_of_columns, sigmas_of_columns
 from ..rows import Rows
 from ..rows.sample import DistinctSample
 from ._link import Link
 from ._moments import Moments, MomentSums, by_threads, chunks_of, width_of
-from ._solution import HeldOut, Regression, Solution
+from ._solution import HeldOut, Regression, Solution, best_of
 
 # candidates for sigma, as multiples of sigma="scale"
 _MULTIPLES = 0.25, 0.5, 1.0, 2.0
 _OF_FEW = *_MULTIPLES, 4.0, 8.0  # for few columns, along which targets may vary faster
 _FEW = 2
-# Candidates with one sigma per column are these multiples of the values that maximise
-# the evidence of N_LEARNED rows; with more rows, larger values are better. With fewer
-# than _ROWS_TO_LEARN rows per column, their leave-one-out errors would be too small.
-_OF_COLUMNS, N_LEARNED, _ROWS_TO_LEARN = (1.0, 2.0), 400, 10
 # Limits on the number of features with n_components="auto". Models with 2048 features
 # are slightly more accurate than those with 1024. With more than _MANY rows, however,
 # they would be too slow, because the time to fit a model grows with the square of the
@@ -50,8 +46,9 @@ FEWEST, MOST, _MANY = 1024, 2048, 2**14
 # With at least this many features, sigma is selected with half of them, which takes a
 # quarter of the time. Their frequencies are a subset of those of all features.
 _WIDE = 1024
-# number of rows per feature that are used to select sigma; more rows hardly help
-_ROWS_A_COLUMN = 16
+# number of rows per feature that are used to select sigma, and maximum number of rows
+# whose leave-one-out predictions are then compared; more rows hardly help
+_ROWS_A_COLUMN, _N_COMPARED = 16, 2048
 # Maximum number of distinct rows for which leave-one-out predictions are computed. The
 # sample has at most _SAMPLED_ENTRIES entries, unless this is fewer than _LEAST_SAMPLED
 # rows.
@@ -139,7 +136,7 @@ class RidgeSums(MapSums):
     settings: Settings
     selects_sigma: bool  # False once sigma has been chosen
     resizes: bool  # whether the number of rows determines the number of features
-    sigma_of_columns: np.ndarray | None = None  # (n_features,), for further candidates
+    sigmas_of_columns: tuple[np.ndarray, ...] = ()  # (n_features,), more candidates
     path: tuple[Any, ...] = ()  # (n_sigmas,), fitted samplers
     moments: tuple[Moments, ...] = ()  # (n_sigmas,)
     # a sample of the rows from which moments have been computed
@@ -207,7 +204,10 @@ class RidgeSums(MapSums):
         return self._with_best_sigma_of(self.kept)._with_sums_of(self.kept, step)
 
     def _with_sums_of(
-        self, batches: tuple[Batch, ...], step: Step = no_step
+        self,
+        batches: tuple[Batch, ...],
+        step: Step = no_step,
+        n_sampled: int = _N_SAMPLED,
     ) -> RidgeSums:
         path, moments, sample = self.path or self._members(), self.moments, self.sample
         for batch in batches:
@@ -215,7 +215,7 @@ class RidgeSums(MapSums):
             pairs = zip(moments, new, strict=True)
             moments = tuple(a + b for a, b in pairs) if moments else new
             most = _SAMPLED_ENTRIES // max(1, batch.X.shape[1])
-            size = min(_N_SAMPLED, max(_LEAST_SAMPLED, most))
+            size = min(n_sampled, max(_LEAST_SAMPLED, most))
             drawn = DistinctSample.of([batch], size)
             sample = drawn if sample is None else sample + drawn
             step()
@@ -257,8 +257,7 @@ class RidgeSums(MapSums):
         few = sampler.n_features_in_ <= _FEW
         multiples = _OF_FEW if few else _MULTIPLES
         sigmas = [sampler.sigma_ * m for m in multiples]
-        if self.sigma_of_columns is not None:
-            sigmas += [self.sigma_of_columns * m for m in _OF_COLUMNS]
+        sigmas += self.sigmas_of_columns
         return tuple(sampler.with_sigma(sigma) for sigma in sigmas)
 
     @property
@@ -270,17 +269,23 @@ class RidgeSums(MapSums):
     @property
     def learns_columns(self) -> bool:
         """Whether candidates with one sigma per column are learned."""
-        if not self.selects_sigma or self.settings.n_classes is not None:
+        if not self.selects_sigma or self.settings.n_classes == 1:
             return False
-        n_columns = self.sampler.n_features_in_
-        enough = n_columns <= min(N_LEARNED, self._n_rows / _ROWS_TO_LEARN)
-        return n_columns > 1 and enough and is_row_kernel(self.settings.kernel)
+        tried = candidates_of_columns(self._n_rows, self.sampler.n_features_in_)
+        return bool(tried) and is_row_kernel(self.settings.kernel)
+
+    def rows_to_learn(self, batches: tuple[Batch, ...]) -> DistinctSample:
+        """Return a sample for ``with_columns_of``."""
+        by_class = self.settings.n_classes is not None
+        return DistinctSample.of(batches, N_LEARNED[by_class])
 
     def with_columns_of(self, sample: DistinctSample) -> RidgeSums:
         """Return the sums with one sigma per column, learned from the sample."""
-        X = as_kind(sample.X, np.ndarray).astype(np.float64, copy=False)
-        known = X, sample.y, sample.weights, self.sampler.sigma_
-        return replace(self, sigma_of_columns=sigma_of_columns(*known))
+        X = as_kind(sample.X, np.ndarray)
+        targets = self.settings.targets(sample.y)
+        codes = None if self.settings.n_classes is None else sample.y
+        known = X, targets, sample.weights, codes, self.sampler.sigma_, self._n_rows
+        return replace(self, sigmas_of_columns=sigmas_of_columns(*known))
 
     def _with_best_sigma_of(self, batches: tuple[Batch, ...]) -> RidgeSums:
         """Return the sums for the sigma that is best on a sample of the rows.
@@ -290,7 +295,7 @@ class RidgeSums(MapSums):
         """
         value = replace(self, kept=())
         if self.learns_columns:
-            value = value.with_columns_of(DistinctSample.of(batches, N_LEARNED))
+            value = value.with_columns_of(value.rows_to_learn(batches))
         value = replace(value, path=value._members())
         if len(value.path) == 1:
             return value
@@ -303,7 +308,8 @@ class RidgeSums(MapSums):
             return value
         part = DistinctSample.of(batches, _ROWS_A_COLUMN * width)
         rows = Batch(part.X, part.y, part.weights)
-        on_part = replace(value, path=path)._with_sums_of((rows,))
+        on_part = replace(value, path=path)
+        on_part = on_part._with_sums_of((rows,), n_sampled=_N_COMPARED)
         best = value.path[on_part.best]
         return replace(value, path=(best,), scores_before=on_part.table)
 
@@ -357,7 +363,7 @@ class RidgeSums(MapSums):
             )
             solutions.append(regression.solution())
             left_out.append(regression.left_out)
-        best = _best_of(solutions)
+        best = best_of(self.path, solutions)
         calibration = settings.calibration(left_out[best], solutions[best], shares)
         solutions[best] = replace(solutions[best], calibration=calibration)
         return tuple(solutions)
@@ -373,7 +379,7 @@ class RidgeSums(MapSums):
     @cached_property
     def best(self) -> int:
         """Index of the best sigma in ``path``."""
-        return _best_of(self.solutions)
+        return best_of(self.total.path, self.solutions)
 
     @property
     def solution(self) -> Solution:
@@ -441,8 +447,3 @@ class RidgeSums(MapSums):
 
         blocks = [block for part in by_threads(of_part, path, X) for block in part]
         return [np.concatenate(each) for each in zip(*blocks, strict=True)]
-
-
-def _best_of(solutions: Sequence[Solution]) -> int:
-    """Return the index of the solution with the lowest score; in a tie, the first."""
-    return int(np.argmin([solution.score for solution in solutions]))

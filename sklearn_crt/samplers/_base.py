@@ -72,6 +72,11 @@ class BaseFeatureSampler(
         The kernel to approximate. The softmax kernel is ``exp(sigma**2 * x.y)``; its
         features are those of the Gaussian kernel multiplied by ``exp(|sigma * x|**2 /
         2)``.
+    random_phase : bool, default=False
+        Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own random
+        frequency w and phase b. For the same number of features, this gives a lower
+        variance than cosine-sine pairs where the kernel value is small, but a higher
+        variance for neighbouring rows.
     n_jobs : int, default=None
         Number of threads that ``transform`` uses. -1 uses all processors; None uses as
         many threads as NumPy's linear algebra, or a single thread inside joblib

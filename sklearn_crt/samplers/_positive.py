@@ -91,16 +91,10 @@ class SimplexRBFSampler(PositiveRBFSampler):
 
     Notes
     -----
-    Let :math:`w \sim N(0, I_d)` be one of m frequencies, and let x be a row that is
-    centred and multiplied by sigma ([1]_, equation 7). Then
-
-    .. math:: f(x) = \frac{1}{\sqrt m} e^{w \cdot x - |x|^2}, \qquad
-       \operatorname{Var} = \frac{e^{4 x \cdot y} - K^2}{m}
-       - \frac{p}{m^2} e^{-2|x|^2 - 2|y|^2} \left(e^{q} - F_c(q)\right)
-
-    where :math:`q = |x + y|^2`, p is the number of ordered pairs of frequencies in the
-    same block of d frequencies, :math:`c = -1/(d - 1)` is the cosine of the angle
-    between the frequencies of a pair, and
+    The features and their variance are those of :class:`PositiveRBFSampler`, which
+    defines p and q, with :math:`F_c(q)` in place of :math:`{}_1F_1(d; d/2; q/2)`. Here
+    :math:`c = -1/(d - 1)` is the cosine of the angle between two frequencies of a
+    block, and
 
     .. math:: F_c(q) = \sum_k \frac{q^k}{k!} \prod_{j<k} \frac{d + j}{d + 2j}
        \; E (1 + c \sin\psi)^k, \qquad \psi \in (0, \pi), \;

@@ -50,13 +50,12 @@ class LearnedKernel:
     encoding: Encoding  # contains only the terms of the kernel
     kernel: AnovaKernel
     shares: np.ndarray  # (n_owners,), standard deviations of effects; the sum is 1
-    error: float  # generalised cross-validation error divided by the variance
 
 
 class _Fit(NamedTuple):
     """A fit of kernel ridge regression."""
 
-    error: float
+    error: float  # generalised cross-validation error divided by the variance
     weights: np.ndarray  # weights of the terms
     order: Order
     strength: float
@@ -98,7 +97,7 @@ def learn_kernel(
     whole = ColumnKernels.of(points, is_score, encoding.terms)
     kernel = AnovaKernel(whole, best.weights, best.order, best.strength)
     owned = np.bincount(np.array(encoding.owners, np.intp), shares, n_owners)
-    return LearnedKernel(encoding, kernel, owned, best.error)
+    return LearnedKernel(encoding, kernel, owned)
 
 
 def _rounds(own: ColumnKernels, rows: EncodedRows, n_rounds: int, step: Step):

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from scipy.linalg import blas
 
-from ._kernel import AnovaKernel
+from ._kernel import AnovaKernel, combined
 from ._learning import LearnedKernel
 
 _ENTRIES = 2**22  # maximum number of kernel values in a block of rows
@@ -111,10 +111,4 @@ class AnovaMap:
 
 def _own_effect(kernel: AnovaKernel, terms: np.ndarray) -> np.ndarray:
     """Return the kernel for a single group of columns, given its weighted terms."""
-    total = terms.sum(axis=0)
-    if kernel.order == 2:
-        total += kernel.strength / 2 * (total**2 - np.square(terms).sum(axis=0))
-    if kernel.order == "all":
-        c = kernel.strength
-        return (np.prod(1 + c * terms, axis=0) - 1) / c
-    return total
+    return combined(terms, np.ones(len(terms)), kernel.order, kernel.strength)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._compat import Interval, RandomState, StrOptions, _fit_context
-from .._fitted import Batch, LifeCycle, value_of
-from .._quantiles import check_levels, levels_of_interval
+from .._compat import Interval, RandomState, StrOptions
+from .._fitted import Batch
+from .._quantiles import IntervalsMixin, SimilarityMixin
+from .._supervised import ProbabilitiesMixin, TableLifeCycle
 from ..ridge._effects import Effects
 from ..rows import (
     TableLike,
@@ -23,11 +23,11 @@ from ..rows import (
     read_weights,
     weighted_rows,
 )
-from ..rows.raw_table import TableReader, read_table_and_targets, validated_table
+from ..rows.raw_table import read_table_and_targets
 from ._blend import Blend, BlendChoices, BlendValue
 
 
-class BaseKernelModel(LifeCycle):
+class BaseKernelModel(SimilarityMixin, TableLifeCycle):
     """A weighted average of models with an ANOVA kernel and a local linear model.
 
     Parameters
@@ -61,7 +61,6 @@ class BaseKernelModel(LifeCycle):
         "random_state": ["random_state"],
     }
     _value: BlendValue
-    _reader: TableReader
 
     def __init__(
         self,
@@ -73,34 +72,6 @@ class BaseKernelModel(LifeCycle):
         self.n_folds = n_folds
         self.n_jobs = n_jobs
         self.random_state = random_state
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Fit the models and determine their weights.
-
-        Parameters
-        ----------
-        X : {data frame, array-like} of shape (n_samples, n_features)
-            Table with columns of numbers, booleans, dates, strings or categories, which
-            may have missing values.
-        y : array-like of shape (n_samples,)
-            Targets: numbers for the regressor, labels for the classifier.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights; a row of weight w counts as w rows.
-
-        Returns
-        -------
-        self : object
-            The fitted model, which keeps the rows until :meth:`freeze` is called.
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X, y or a weight is invalid.
-        """
-        return self._fit_value(X, y, sample_weight)
 
     def _read(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
@@ -122,36 +93,13 @@ class BaseKernelModel(LifeCycle):
         if hasattr(self, "classes_"):
             check_same_classes(self, other)
 
-    def _predictions(self, X: Any) -> tuple[np.ndarray, np.ndarray, Blend]:
+    def _predictions(self, X: Any, method: str) -> tuple[np.ndarray, np.ndarray, Blend]:
         """Return the matrix of a user's table and the predictions for its rows."""
-        blend = value_of(self).solution
-        V = self._reader.read(validated_table(self, X, reset=False))
+        V, blend = self._matrix(X, method), self._value.solution
         return V, blend.predict(V).astype(V.dtype, copy=False), blend
 
-    def score_samples(self, X: TableLike) -> np.ndarray:
-        """Return each row's similarity to the training rows, as a score from 0 to 1.
-
-        The score is the proportion of training rows that are no more similar to the
-        other training rows than the given row is. Hence about 1 % of new rows from the
-        same distribution have scores of at most 0.01. A score near 0 indicates that a
-        prediction may be an extrapolation.
-
-        Parameters
-        ----------
-        X : {data frame, array-like} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples,)
-            Proportions of the training rows, computed as in
-            :meth:`NadarayaWatsonRegressor.score_samples` from standardised numbers and
-            one-hot encoded categories. For the kernel weights, columns are scaled
-            according to ``feature_importances_``; for the distances to neighbours, all
-            columns are scaled equally.
-        """
-        blend = value_of(self).solution
-        V = self._reader.read(validated_table(self, X, reset=False))
+    def _scores(self, X: Any) -> np.ndarray:
+        V, blend = self._matrix(X, "score_samples"), self._value.solution
         scores = blend.similar.score_samples(blend.encoding.one_hot(V))
         return scores.astype(V.dtype, copy=False)
 
@@ -170,16 +118,8 @@ class BaseKernelModel(LifeCycle):
         """Importance of each column of X in the ANOVA model; the sum is 1."""
         return self._value.solution.anova.kernel_.feature_importances_
 
-    def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags, which allow raw tables."""
-        tags = super().__sklearn_tags__()
-        inputs = tags.input_tags
-        inputs.sparse = False
-        inputs.allow_nan = inputs.string = inputs.categorical = True
-        return tags
 
-
-class KernelRegressor(RegressorMixin, BaseKernelModel):
+class KernelRegressor(IntervalsMixin, RegressorMixin, BaseKernelModel):
     """Regression on raw tables by a weighted average of two models.
 
     Numbers, categories, dates and missing values need no preprocessing. The prediction
@@ -201,7 +141,8 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     :class:`LearnedMetric` with ``method="evidence"``. The local linear model is left
     out if its weight on the first fold is below 0.1, or below 0.25 for class
     probabilities. In regression, predictions of each model may exceed the range of the
-    targets by at most a fifth of this range.
+    targets by at most a fifth of this range. All prediction intervals have the same
+    width, which is calibrated on the cross-validated errors.
 
     References
     ----------
@@ -224,78 +165,40 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
     def _read_targets(self, y: np.ndarray, V: np.ndarray, sample_weight: Any) -> Any:
         return as_numbers(y), sample_weight
 
-    def predict(self, X: TableLike) -> np.ndarray:
+    def predict(self, X: TableLike, return_std: bool = False) -> Any:
         """Predict targets.
 
         Parameters
         ----------
         X : {data frame, array-like} of shape (n_samples, n_features)
             Rows for which predictions are made.
+        return_std : bool, default=False
+            Whether to return standard deviations as well.
 
         Returns
         -------
         y : ndarray of shape (n_samples,)
             Predicted targets.
+        std : ndarray of shape (n_samples,)
+            Standard deviations of new targets around the predictions: the root mean
+            square of the cross-validated errors. They are returned only if
+            ``return_std=True``.
         """
-        return self._predictions(X)[1][:, 0]
+        V, mean, blend = self._predictions(X, "predict")
+        if not return_std:
+            return mean[:, 0]
+        if blend.errors is None:  # there are few rows
+            return mean[:, 0], blend.anova.predict(V, return_std=True)[1]
+        return mean[:, 0], np.full(len(mean), blend.errors.root_mean_squares[0])
 
-    def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
-        """Predict intervals that contain a given proportion of new targets.
+    def _quantiles(self, X: Any, method: str, levels: np.ndarray) -> np.ndarray:
+        V, mean, blend = self._predictions(X, method)
+        if blend.errors is None:
+            return blend.anova.predict_quantiles(V, levels)[:, None]
+        return mean[..., None] + blend.errors.quantiles(np.ones_like(mean), levels)
 
-        All intervals have the same width, which is calibrated on cross-validated
-        errors.
-
-        Parameters
-        ----------
-        X : {data frame, array-like} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-        coverage : float, default=0.9
-            Proportion of new targets that intervals should contain, between 0 and 1.
-
-        Returns
-        -------
-        ends : ndarray of shape (n_samples, 2)
-            Lower and upper bounds of the intervals: the quantiles at the levels (1 -
-            coverage) / 2 and (1 + coverage) / 2.
-
-        Raises
-        ------
-        ValueError
-            If ``coverage`` is not between 0 and 1, or X does not match the training
-            table.
-        """
-        return self.predict_quantiles(X, levels_of_interval(coverage))
-
-    def predict_quantiles(
-        self, X: TableLike, quantiles: float | ArrayLike
-    ) -> np.ndarray:
-        """Predict quantiles of the targets.
-
-        Parameters
-        ----------
-        X : {data frame, array-like} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-        quantiles : float or array-like of shape (n_quantiles,)
-            Levels of the quantiles, between 0 and 1.
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples,) or (n_samples, n_quantiles)
-            The predictions, each plus the quantiles of the cross-validated prediction
-            errors.
-
-        Raises
-        ------
-        ValueError
-            If a level is not between 0 and 1, or X does not match the training table.
-        """
-        levels = check_levels(quantiles)
-        V, mean, blend = self._predictions(X)
-        errors = blend.errors
-        if errors is None:
-            return blend.anova.predict_quantiles(V, quantiles)
-        values = mean + errors.quantiles(np.ones_like(mean), levels)[:, 0]
-        return values[:, 0] if np.ndim(quantiles) == 0 else values
+    def _output(self, values: np.ndarray, X: Any) -> np.ndarray:
+        return values[:, 0]
 
     def effects(self, X: TableLike) -> Effects:
         """Split the predictions into effects of columns and of pairs of columns.
@@ -312,7 +215,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
             :meth:`RandomFeatureRidge.effects`. The last effect, ``"remainder"``, is the
             contribution of the local linear model.
         """
-        V, mean, blend = self._predictions(X)
+        V, mean, blend = self._predictions(X, "effects")
         weight, found = blend.weights["ANOVA"], blend.anova.effects(V)
         known = getattr(self, "feature_names_in_", None)
         labels = [f"x{j}" for j in range(V.shape[1])] if known is None else known
@@ -333,7 +236,7 @@ class KernelRegressor(RegressorMixin, BaseKernelModel):
         return blend.weights["ANOVA"] * mean, None
 
 
-class KernelClassifier(ClassifierMixin, BaseKernelModel):
+class KernelClassifier(ProbabilitiesMixin, ClassifierMixin, BaseKernelModel):
     """Classification on raw tables by a weighted average of three models.
 
     The class probabilities are weighted averages of the predictions of three models:
@@ -399,33 +302,6 @@ class KernelClassifier(ClassifierMixin, BaseKernelModel):
             sample_weight *= weights.sum() / max(sample_weight.sum(), 1e-300)
         return codes, sample_weight
 
-    def predict_proba(self, X: TableLike) -> np.ndarray:
-        """Return class probabilities, none of which is 0 or 1.
-
-        Parameters
-        ----------
-        X : {data frame, array-like} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            Probabilities of the classes in the order of ``classes_``.
-        """
-        return self._predictions(X)[1]
-
-    def predict(self, X: TableLike) -> np.ndarray:
-        """Return the most probable labels.
-
-        Parameters
-        ----------
-        X : {data frame, array-like} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Predicted labels.
-        """
-        found = self.predict_proba(X)
-        return self.classes_[np.argmax(found, axis=1)]
+    def _probabilities(self, X: Any, method: str) -> tuple[np.ndarray, Any]:
+        found = self._predictions(X, method)[1]
+        return found, found.dtype

@@ -4,34 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.linalg import lapack
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from .._array import Array, check_fit_namespace, refuse_lazy, to_namespace_of
+from .._array import Array, to_namespace_of
 from .._compat import (
     Interval,
     RandomState,
     StrOptions,
     TypedTransformerMixin,
-    _fit_context,
 )
-from .._fitted import Batch, LifeCycle, Step, no_step
-from .._supervised import SampleValue
+from .._fitted import Batch, Step, no_step
+from .._supervised import BatchesMixin, SampleValue, TableLifeCycle
 from .._workers import effective_n_threads, in_threads
 from ..rows import TableLike, are_labels, as_numbers, weighted_rows
-from ..rows.raw_table import (
-    TableReader,
-    codes_of,
-    column_positions,
-    read_table_and_targets,
-    validated_table,
-)
+from ..rows.raw_table import codes_of, column_positions, read_table_and_targets
 from ..rows.sample import DistinctSample
 from ._columns import Encoding
 from ._learning import EncodedRows, cholesky_with_jitter, learn_kernel
@@ -88,7 +79,12 @@ class AnovaValue(SampleValue):
         return T / np.where(deviation > 1e-14, deviation, np.inf)
 
 
-class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeCycle):
+class AnovaSampler(
+    BatchesMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TypedTransformerMixin,
+    TableLifeCycle,
+):
     r"""Features of an ANOVA kernel for raw tables, with learned column weights.
 
     This supervised transformer converts a table with numbers, categories and missing
@@ -212,7 +208,6 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         "random_state": ["random_state"],
     }
     _value: AnovaValue
-    _reader: TableReader
     _reads_tables = True  # ridge estimators then pass on raw tables
 
     def __init__(
@@ -233,66 +228,6 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         self.random_state = random_state
 
     # ------------------------------------------------------------------ fitting
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Learn the column weights and choose the landmarks.
-
-        Parameters
-        ----------
-        X : {data frame, array-like} of shape (n_samples, n_features)
-            Table with columns of numbers, booleans, dates, strings or categories, which
-            may have missing values.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets: class labels, or numbers for one or more outputs.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights: a row of weight w counts as w rows, unless their mean
-            is below 1, in which case they are divided by it.
-
-        Returns
-        -------
-        self : object
-            The fitted sampler.
-
-        Raises
-        ------
-        ValueError
-            If a parameter, X, y or a weight is invalid.
-        """
-        return self._fit_value(X, y, sample_weight)
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(
-        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
-    ) -> Self:
-        """Add a batch of rows; the result equals that of ``fit`` on all rows.
-
-        The first batch determines which columns are numeric, and whether the targets
-        are labels. Later batches may contain new categories and new labels.
-
-        Parameters
-        ----------
-        X : {data frame, array-like} of shape (n_samples, n_features)
-            Additional training rows.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets of these rows.
-        sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights.
-
-        Returns
-        -------
-        self : object
-            The sampler; its kernel is learned when it is first needed.
-
-        Raises
-        ------
-        ValueError
-            As for ``fit``; also if the sampler is frozen, if a parameter has been
-            changed, or if X or y does not match the earlier batches.
-        """
-        return self._extend_value(X, y, sample_weight)
-
     def _read(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
     ) -> Batch:
@@ -391,13 +326,6 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
         features = self.transform(X)
         return features @ (features if Y is None else self.transform(Y)).T
 
-    def _matrix(self, X: Any, method: str) -> np.ndarray:
-        """Convert a user's table to a matrix."""
-        check_is_fitted(self)
-        refuse_lazy(self, f"sklearn_crt.dask.map_rows(sampler.{method}, X)", X)
-        check_fit_namespace(self, X, method)
-        return self._reader.read(validated_table(self, X, reset=False))
-
     # --------------------------------------------------------------- attributes
     @property
     def _map_of_matrix(self) -> AnovaMap:
@@ -429,8 +357,5 @@ class AnovaSampler(ClassNamePrefixFeaturesOutMixin, TypedTransformerMixin, LifeC
     def __sklearn_tags__(self):
         """Return scikit-learn's tags, which allow raw tables and require targets."""
         tags = super().__sklearn_tags__()
-        inputs, targets = tags.input_tags, tags.target_tags
-        inputs.sparse, inputs.allow_nan = False, True
-        inputs.string, inputs.categorical = True, True
-        targets.required, targets.multi_output = True, True
+        tags.target_tags.required = tags.target_tags.multi_output = True
         return tags

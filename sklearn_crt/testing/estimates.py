@@ -137,61 +137,6 @@ def cuts_into_blocks(fitted: BaseFeatureSampler) -> bool:
     return coupled_size(fitted, fitted.n_features_in_) > 0
 
 
-class WideFit:
-    """A fit with many frequencies, which is split into blocks of few frequencies.
-
-    The blocks are independent, and each has the same distribution as a separate fit
-    with this number of frequencies.
-    """
-
-    def __init__(
-        self,
-        sampler: BaseFeatureSampler,
-        X: np.ndarray,
-        Y: np.ndarray | None,
-        sizes: list[tuple[int, int]],
-        random_state: int = 0,
-    ):
-        self.X, self.Y = X, Y
-        self.sampler = clone(sampler).set_params(random_state=random_state)
-        first = fit_sides(clone(self.sampler).set_params(n_components=1), X, Y)
-        self.per_frequency = first.map_.columns_per_frequency
-        self.whole = coupled_size(first, X.shape[1])
-        self.n_frequencies = max(self._stride(size) * n for n, size in sizes)
-        wide = self._fit(self.n_frequencies)
-        columns = _columns_of_frequencies(
-            np.asarray(wide.map_.frequency_index()), self.n_frequencies
-        )
-        self.queries = self.keys = _layers(wide.transform(X), columns)
-        if Y is not None or not _is_symmetric(first, X):
-            keys = wide.transform_key(X if Y is None else Y)
-            self.keys = _layers(keys, columns)
-
-    def _stride(self, block: int) -> int:
-        """Return the number of frequencies between the starts of consecutive blocks."""
-        return -(-block // self.whole) * self.whole
-
-    def _fit(self, n_frequencies: int) -> BaseFeatureSampler:
-        n_components = n_frequencies * self.per_frequency
-        narrow = clone(self.sampler).set_params(n_components=n_components)
-        return fit_sides(narrow, self.X, self.Y)
-
-    def estimates(
-        self, n_blocks: int, block: int
-    ) -> tuple[np.ndarray, BaseFeatureSampler]:
-        """Return the same results as ``block_estimates``."""
-        stride = self._stride(block)
-        estimates = np.zeros((n_blocks, len(self.queries[0]), len(self.keys[0])))
-        for layers in zip(self.queries, self.keys, strict=True):
-            query, key = (
-                layer[:, : n_blocks * stride].reshape(-1, n_blocks, stride)[..., :block]
-                for layer in layers
-            )
-            estimates += query.transpose(1, 0, 2) @ key.transpose(1, 2, 0)
-        estimates *= self.n_frequencies / block
-        return estimates, self._fit(block)
-
-
 def _columns_of_frequencies(index: np.ndarray, n_frequencies: int) -> np.ndarray:
     """Return, for each k, the index of the k-th column of each frequency.
 
@@ -227,8 +172,8 @@ def block_estimates(
     """Return independent kernel estimates, one per block of frequencies of one fit."""
     # X, Y (n_X, n_features) -> (n_blocks, n_X, n_Y)
     block = X.shape[1] if block is None else block
-    wide = WideFit(sampler, X, Y, [(n_blocks, block)], random_state)
-    return wide.estimates(n_blocks, block)
+    draws = Draws(sampler, X, Y, [(n_blocks, block)], random_state)
+    return draws.blocks(n_blocks, block)
 
 
 def composed_estimates(
@@ -295,33 +240,76 @@ def _part_estimates(
 
 
 class Draws:
-    """Kernel estimates of one sampler, which several checks share."""
+    """Kernel estimates of one sampler, which several checks share.
+
+    A fit with many frequencies is split into independent blocks of few frequencies.
+    Each block has the same distribution as a separate fit with this number of
+    frequencies.
+    """
 
     def __init__(
         self,
         sampler: BaseFeatureSampler,
         X: np.ndarray,
         Y: np.ndarray | None,
-        sizes: list[tuple[int, int]],
+        sizes: list[tuple[int, int]],  # numbers of blocks, and frequencies per block
+        random_state: int = 0,
     ):
         self.sampler, self.X, self.Y, self.sizes = sampler, X, Y, sizes
+        self._seed = {"random_state": random_state}
         self._blocks: dict[tuple[int, int], tuple[np.ndarray, BaseFeatureSampler]] = {}
+
+    def _fit(self, **params: Any) -> BaseFeatureSampler:
+        return fit_sides(clone(self.sampler).set_params(**params), self.X, self.Y)
 
     @cached_property
     def fitted(self) -> BaseFeatureSampler:
         """The sampler, fitted with its own parameters."""
-        return fit_sides(clone(self.sampler), self.X, self.Y)
+        return self._fit()
 
     @cached_property
-    def _wide(self) -> WideFit:
-        return WideFit(self.sampler, self.X, self.Y, self.sizes)
+    def _narrowest(self) -> BaseFeatureSampler:
+        return self._fit(n_components=1, **self._seed)
+
+    def _fit_frequencies(self, n_frequencies: int) -> BaseFeatureSampler:
+        n_components = n_frequencies * self._narrowest.map_.columns_per_frequency
+        return self._fit(n_components=n_components, **self._seed)
+
+    def _stride(self, block: int) -> int:
+        """Return the number of frequencies between the starts of consecutive blocks."""
+        whole = coupled_size(self._narrowest, self.X.shape[1])
+        return -(-block // whole) * whole
+
+    @cached_property
+    def _wide(self) -> tuple[int, list[np.ndarray], list[np.ndarray]]:
+        """The number of frequencies of the wide fit, and features of the two sides."""
+        X, Y = self.X, self.Y
+        n_frequencies = max(self._stride(size) * n for n, size in self.sizes)
+        wide = self._fit_frequencies(n_frequencies)
+        index = np.asarray(wide.map_.frequency_index())
+        columns = _columns_of_frequencies(index, n_frequencies)
+        queries = _layers(wide.transform(X), columns)
+        if Y is None and _is_symmetric(self._narrowest, X):
+            return n_frequencies, queries, queries
+        keys = wide.transform_key(X if Y is None else Y)
+        return n_frequencies, queries, _layers(keys, columns)
 
     def blocks(
         self, n_blocks: int, block: int
     ) -> tuple[np.ndarray, BaseFeatureSampler]:
         """Return the same results as ``block_estimates``."""
         if (n_blocks, block) not in self._blocks:
-            self._blocks[n_blocks, block] = self._wide.estimates(n_blocks, block)
+            (n_frequencies, *sides), stride = self._wide, self._stride(block)
+            estimates = np.zeros((n_blocks, *(len(side[0]) for side in sides)))
+            for layers in zip(*sides, strict=True):
+                query, key = (
+                    layer[:, : n_blocks * stride].reshape(-1, n_blocks, stride)
+                    for layer in layers
+                )
+                query, key = query[..., :block], key[..., :block]
+                estimates += query.transpose(1, 0, 2) @ key.transpose(1, 2, 0)
+            estimates *= n_frequencies / block
+            self._blocks[n_blocks, block] = estimates, self._fit_frequencies(block)
         return self._blocks[n_blocks, block]
 
     def judge_mean(self, n_blocks: int, block: int, n_draws: int) -> None:

@@ -498,6 +498,24 @@ def test_small_tables(method, table):
     assert np.all(np.isfinite(metric.feature_importances_))
     if len(np.unique(y)) == 1 or np.ptp(X) == 0:
         assert metric.method_ == "none"
+    if np.ptp(X) == 0:  # later steps of a pipeline need a column
+        assert_array_equal(metric.transform(X), np.zeros((len(X), 1)))
+
+
+@pytest.mark.each_value
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_columns_that_vary_little_about_a_large_mean(dtype, rng):
+    """Times in seconds since 1970, for instance, which vary by a few seconds."""
+    X = rng.normal(size=(120, 2)).astype(dtype)
+    y = np.sin(2 * X[:, 0]) + X[:, 1]
+    origin = 1e9 if dtype is np.float64 else 1e3
+    expected = LearnedMetric(random_state=0).fit(X, y).feature_importances_
+    found = LearnedMetric(random_state=0).fit(X + dtype(origin), y)
+    assert_allclose(found.feature_importances_, expected, atol=0.05)
+    # differences of one unit in the last place are rounding errors
+    noise = np.where(rng.random(120) < 0.5, dtype(0.1), np.nextafter(dtype(0.1), 1))
+    X[:, 0] = noise
+    assert LearnedMetric(random_state=0).fit(X, y).feature_importances_[0] == 0
 
 
 def test_many_columns(rng):

@@ -5,7 +5,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import approx_fprime
 from scipy.special import logsumexp
 
-from sklearn_crt.metric import _nca
+from sklearn_crt.metric import _gradients
 
 
 def loss_of_nca(A, X, codes, weights, n_queries):
@@ -29,7 +29,7 @@ def labelled_rows(rng, n=40):
 def test_loss_of_nca_and_its_gradient(rng):
     X, codes, weights = labelled_rows(rng)
     A = rng.normal(size=(2, 3))
-    value, gradient = _nca.nca_gradient(A, X, codes, weights, 25)
+    value, gradient = _gradients.nca_gradient(A, X, codes, weights, 25)
     assert_allclose(value, loss_of_nca(A, X, codes, weights, 25))
 
     def of(flat):
@@ -44,9 +44,9 @@ def test_loss_of_nca_with_a_distant_class(rng):
     X, codes, weights = labelled_rows(rng)
     X[codes == 1] *= 30
     A = np.eye(3)
-    value, gradient = _nca.nca_gradient(A, X, codes, weights, 40)
+    value, gradient = _gradients.nca_gradient(A, X, codes, weights, 40)
     assert_allclose(value, loss_of_nca(A, X, codes, weights, 40))
-    single = _nca.nca_gradient(
+    single = _gradients.nca_gradient(
         *(a.astype(np.float32) for a in (A, X)), codes, weights.astype(np.float32), 40
     )
     assert_allclose(single[0], value, rtol=1e-4)
@@ -58,12 +58,12 @@ def test_steps_are_those_of_adam(rng):
     sizes = {"n_steps": 20, "n_keys": 60, "n_queries": 30}
     X, codes, weights = labelled_rows(rng, 200)
     start = 0.8 * np.eye(3)
-    found = _nca.learn_nca(X, codes, weights, start, seed=3, **sizes)
+    found = _gradients.learn_nca(X, codes, weights, start, seed=3, **sizes)
     A, draws = start.copy(), np.random.default_rng(3)
     size, m, v = np.sqrt(np.mean(start**2) * 3), np.zeros((3, 3)), np.zeros((3, 3))
     for t in range(1, 21):
         p = draws.permutation(200)[:60]
-        g = _nca.nca_gradient(A, X[p], codes[p], weights[p], 30)[1]
+        g = _gradients.nca_gradient(A, X[p], codes[p], weights[p], 30)[1]
         m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g * g
         step = (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.99**t)) + 1e-12)
         A = A - 0.03 * (1 - (t - 1) / 20) ** 0.5 * size * step

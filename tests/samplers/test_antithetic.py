@@ -195,8 +195,8 @@ def test_coupling_says_what_its_base_says():
     base = Orthogonal(stratified=True)
     coupling = Antithetic(base)
     assert repr(coupling) == "Antithetic(Orthogonal(stratified=True))"
-    assert coupling.fixed_cosine(4) is None
-    assert Antithetic(Simplex()).fixed_cosine(4) == pytest.approx(-1 / 3)
+    assert not coupling.independent_norms
+    assert Antithetic(Simplex()).cosine(4) == pytest.approx(-1 / 3)
     assert coupling.block_sizes(7, 3).tolist() == [3, 3, 1]
     assert (coupling.exact, coupling.bias) == (True, 0.0)
     draws = [c.draw(chi_law, 5, 3, np.random.default_rng(0)) for c in (coupling, base)]

@@ -130,6 +130,21 @@ def test_intervals_cover(table, model):
     assert np.all((ends[:, 0] < median) & (median < ends[:, 1]))
 
 
+def test_standard_deviations_are_those_of_cross_validated_errors(table, model):
+    X, y = table
+    mean, std = model.predict(X[300:], return_std=True)
+    np.testing.assert_array_equal(mean, model.predict(X[300:]))
+    ratio = np.mean((y[300:] - mean) ** 2) / std[0] ** 2
+    assert np.ptp(std) == 0
+    # errors of 100 and of 300 rows, whose squares have at most twice the variance of
+    # the squares of normal numbers
+    assert abs(ratio - 1) < 4 * 2 * np.sqrt(2 / 100 + 2 / 300)
+    few = KernelRegressor(random_state=0).fit(X[:30], y[:30])
+    low, high = few.predict_interval(X[300:]).T
+    _, std = few.predict(X[300:], return_std=True)
+    assert np.all((std > 0) & (std < high - low))
+
+
 @pytest.mark.parametrize("name", ["model", "classifier"])
 def test_similarity_is_a_quantile_of_left_out_rows(table, name, request):
     X, _ = table
