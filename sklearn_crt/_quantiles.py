@@ -19,7 +19,7 @@ from .rows import TableLike
 _LEAST_LEVEL = 1e-13
 # relative tolerance for comparing cumulative weights with a level
 _ROUNDING = 1e-12
-_TIE = 1e-9  # quantities whose differences are smaller count as equal
+_TIE = 1e-5  # smaller relative differences may be rounding errors of float32
 # Rows whose predictions have similar standard deviations form a group with its own
 # error distribution. If there are several groups, each has at least _ROWS_PER_GROUP
 # rows.
