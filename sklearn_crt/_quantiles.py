@@ -19,7 +19,6 @@ from .rows import TableLike
 _LEAST_LEVEL = 1e-13
 # relative tolerance for comparing cumulative weights with a level
 _ROUNDING = 1e-12
-_TIE = 1e-5  # smaller relative differences may be rounding errors of float32
 # Rows whose predictions have similar standard deviations form a group with its own
 # error distribution. If there are several groups, each has at least _ROWS_PER_GROUP
 # rows.
@@ -60,8 +59,6 @@ class Distribution(NamedTuple):
 
     def shares_below(self, values: np.ndarray) -> np.ndarray:
         """Return the weighted proportion of rows at or below each given value."""
-        sizes = np.abs(np.where(np.isfinite(values), values, 0))
-        values = values + _TIE * (1 + sizes)
         return self.shares[np.searchsorted(self.values, values, side="right")]
 
 

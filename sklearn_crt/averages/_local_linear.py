@@ -196,15 +196,12 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     magnify. Here :math:`R^2` is the leave-one-out coefficient of determination; for
     several outputs, the values of :math:`1 - R^2` are added up.
 
-    If there are more than 1000 training rows, those whose kernel value is at most
-    ``remainder`` times the mean over all training rows are left out. The omitted rows
-    account for at most a fraction ``remainder`` of the total kernel weight. The
-    threshold is lowered if fewer than 3 % of the rows would remain. If most rows are
-    used, a prediction takes about :math:`d^2/2` times as long as a kernel average. With
-    more than 40 features, the linear functions therefore vary only along the 24 leading
-    principal directions of the training rows, multiplied by ``sigma``; the kernel
-    weights still use all features. After a :class:`LearnedMetric` in a pipeline, these
-    are the directions along which the targets vary most.
+    If most training rows are used (see ``remainder``), a prediction takes about
+    :math:`d^2/2` times as long as a kernel average. With more than 40 features, the
+    linear functions therefore vary only along the 24 leading principal directions of
+    the training rows, multiplied by ``sigma``; the kernel weights still use all
+    features. After a :class:`LearnedMetric` in a pipeline, these are the directions
+    along which the targets vary most.
 
     References
     ----------
@@ -299,11 +296,6 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     LocalLinearRegressor : The same method for numerical targets, with its formulas.
     LearnedMetric : Distances that reflect how the classes differ.
     NadarayaWatsonClassifier : Weighted class frequencies in place of linear fits.
-
-    References
-    ----------
-    .. [1] T. Hastie, R. Tibshirani, J. Friedman, "The Elements of Statistical
-       Learning", 2nd edition, Springer 2009, section 6.3.
 
     Examples
     --------

@@ -183,13 +183,9 @@ class NadarayaWatsonRegressor(
     only if all kernel weights of the row vanish.
 
     ``sigma="auto"`` minimises the mean squared leave-one-out error relative to the
-    variance of each output. With an exact kernel, multiples of ``"scale"`` from 1/2 to
-    32 are compared on up to 1000 training rows, first in octaves (factors of two), then
-    in quarters of an octave around the best one. With a sampler, multiples from 1/4 to
-    16 are compared on up to 2000 rows, in octaves and then in half octaves, and each
-    row is predicted from the sums of features after subtracting its own contribution.
-    ``"scale"`` is kept unless the error of another multiple is lower by more than one
-    standard error. In both cases, all copies of a row are left out together.
+    variance of each output, among the multiples of ``"scale"`` that
+    :class:`NadarayaWatsonClassifier` compares. With a sampler, ``"scale"`` is kept
+    unless the error of another multiple is lower by more than one standard error.
 
     References
     ----------
