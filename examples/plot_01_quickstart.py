@@ -47,7 +47,7 @@ sampler = TrigRBFSampler(n_components=200, random_state=0)
 model = RandomFeatureRidge(sampler)
 start = time.perf_counter()
 model.fit(x, y)
-print(f"{len(x)} rows in {time.perf_counter() - start:.2f} s, sigma {model.sigma_}")
+print(f"{len(x)} rows in {time.perf_counter() - start:.2f} s, sigma {model.sigma_:.2f}")
 places = np.linspace(-3.2, 3.2, 300)[:, None]
 mean, std = model.predict(places, return_std=True)
 x_new, y_new = draw(3000)

@@ -199,6 +199,71 @@ class LabelsMixin:
         return self
 
 
+class ProbabilitiesMixin:
+    """Methods of classifiers that predict the class with the largest probability."""
+
+    classes_: np.ndarray
+
+    @abstractmethod
+    def _probabilities(self, X: Any, method: str) -> tuple[np.ndarray, Any]:
+        """Return class probabilities in high precision, and the dtype for results."""
+
+    def predict_proba(self, X: TableLike) -> np.ndarray:
+        """Return class probabilities, none of which is 0 or 1.
+
+        Parameters
+        ----------
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made, of the same kind as in ``fit``.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_classes)
+            Probabilities of the classes in the order of ``classes_``, in the
+            floating-point dtype of X. They sum to one in each row. With
+            ``class_weight``, they refer to a population in which the classes have the
+            weighted proportions; with ``"balanced"``, all proportions are equal.
+        """
+        found, dtype = self._probabilities(X, "predict_proba")
+        return to_namespace_of(found.astype(dtype, copy=False), X)
+
+    def decision_function(self, X: TableLike) -> np.ndarray:
+        """Return the class scores; the predicted class has the largest score.
+
+        Parameters
+        ----------
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made, of the same kind as in ``fit``.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
+            The class probabilities, in the floating-point dtype of X. With two classes
+            there is one number per row, as usual in scikit-learn: the probability of
+            the second class minus that of the first.
+        """
+        scores, dtype = self._probabilities(X, "decision_function")
+        if self.classes_.size <= 2:
+            scores = scores[:, -1] - scores[:, 0]
+        return to_namespace_of(scores.astype(dtype, copy=False), X)
+
+    def predict(self, X: TableLike) -> np.ndarray:
+        """Return the most probable labels.
+
+        Parameters
+        ----------
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made, of the same kind as in ``fit``.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Predicted labels.
+        """
+        found, _ = self._probabilities(X, "predict")
+        return to_namespace_of(self.classes_[np.argmax(found, axis=1)], X)
+
+
 class BatchesMixin:
     """The ``partial_fit`` method of regressors and transformers."""
 

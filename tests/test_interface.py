@@ -64,12 +64,22 @@ PREDICTORS = [
 def test_classifiers_have_probabilities_and_regressors_intervals(cls, X):
     if is_classifier(cls()):
         labels = np.repeat(["a", "b", "c"], 20)
-        found = cls().fit(X, labels).predict_proba(X)
+        model = cls().fit(X, labels)
+        found, predicted = model.predict_proba(X), model.predict(X)
         assert found.shape == (60, 3)
         np.testing.assert_allclose(found.sum(axis=1), 1)
         assert np.all((found >= 0) & (found <= 1))
+        for scores in (found, model.decision_function(X)):
+            np.testing.assert_array_equal(model.classes_[scores.argmax(1)], predicted)
+        two = cls().fit(X, labels == "a").decision_function(X)
+        assert two.shape == (60,)
+        assert np.all(np.abs(two) <= 1)
     else:
         model = cls().fit(X, X[:, 0])
+        mean, std = model.predict(X, return_std=True)
+        np.testing.assert_array_equal(mean, model.predict(X))
+        assert std.shape == (60,)
+        assert np.all(std > 0)
         low, high = model.predict_interval(X, coverage=0.8).T
         assert np.all(low <= high)
         assert np.mean((low <= X[:, 0]) & (X[:, 0] <= high)) > 0.5

@@ -77,10 +77,9 @@ right.set_title("50,000 training and 4000 test rows")
 plt.show()
 
 # %%
-# Left: a model is calibrated if its curve is close to the dotted line. The
-# probabilities of the kernel average without a learned metric are not extreme enough:
-# where it predicts 30 %, the true proportion is lower, and where it predicts 70 %, it
-# is higher, because many neighbours of a row differ in the relevant columns. Right:
-# calibrated probabilities are not necessarily informative. If two models are
-# calibrated, the one with the lower log loss predicts probabilities that are closer to
-# 0 and 1.
+# Left: a model is calibrated if its curve is close to the dotted line. Where a model
+# predicts few probabilities, its curve is noisy. On sgemm, the probabilities of
+# boosting are not extreme enough: the true proportion is lower than a low probability,
+# and higher than a high one. Right: calibrated probabilities are not necessarily
+# informative. If two models are calibrated, the one with the lower log loss predicts
+# probabilities that are closer to 0 and 1.

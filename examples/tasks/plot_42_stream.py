@@ -55,11 +55,11 @@ end = time.process_time()
 print(f"a batch: {middle - start:.3f} s, its penalties: {end - middle:.3f} s")
 
 # %%
-# Left: the error of the predictions, measured on targets without noise. Middle: with
-# only a few rows, the best penalty is large. With more rows it is smaller, and its
-# exact value matters less. In the white region the expected error, as returned by
-# ``score_path()``, is close to the minimum. Right: the memory of the model does not
-# grow with the number of rows.
+# Left: the error of the predictions, measured on targets without noise. Middle: in the
+# white region the expected error, as returned by ``score_path()``, is close to the
+# minimum. With only a few rows, small and large penalties both increase the error. With
+# more rows any small penalty is good, so the exact value hardly matters. Right: the
+# memory of the model soon stops growing with the number of rows.
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.7), layout="constrained")
 axes[0].semilogx(seen, errors, "o-")
 axes[0].set(ylabel="root mean squared error", ylim=(0, None))

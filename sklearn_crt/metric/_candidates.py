@@ -40,15 +40,18 @@ _FACTOR_OF_NCA = 1.03
 _MANY = 2500  # with more rows, the chosen metric is not relearned from all of them
 _COMPARED = 2500  # maximum number of rows from which AGOP learns in the comparison
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
-# Ridge regression tries one sigma per column, learned from N_LEARNED rows, whose
-# leave-one-out errors are therefore too small if there are few rows per column. For
-# each minimum number of rows per column, these are powers and multiples.
-N_LEARNED = 400
+# Ridge regression tries one sigma per column, learned from 400 rows. Leave-one-out
+# errors of these rows are too small, above all if there are few rows per column. For
+# each minimum number of rows per column, these are powers and multiples. With labels,
+# there must be _LEAST_OF_CLASS rows of each class per column, and the 400 rows are
+# drawn class by class from a sample of N_LEARNED[True] rows.
+N_LEARNED = {False: 400, True: 2**13}
 _OF_RIDGE: dict[int, list[tuple[float, float]]] = {
     200: [(1, 1)],
     50: [(0.5, 1), (0.5, 2), (1, 1)],
     10: [(0.5, 1)],
 }
+_OF_CLASSIFICATION, _LEAST_OF_CLASS = [(0.5, 1.0), (1.0, 1.0)], 5
 # For ridge regression the penalty is larger than for metrics, which are tested on
 # held-out rows, and the search stops early, but not before it can leave a plateau.
 _PENALTY_OF_RIDGE, _STAGES_OF_RIDGE = 1.0, ((400, 4, 0.0), (400, 15, 0.3))
@@ -285,23 +288,40 @@ def candidates_of_columns(n_rows: float, n_columns: int) -> list[tuple[float, fl
 
     Each is a power and a multiple (see ``sigmas_of_columns``).
     """
-    tried = n_columns if 1 < n_columns <= N_LEARNED else math.inf
+    tried = n_columns if 1 < n_columns <= N_LEARNED[False] else math.inf
     return next((found for n, found in _OF_RIDGE.items() if n_rows / tried >= n), [])
 
 
 def sigmas_of_columns(
-    X: np.ndarray, y: np.ndarray, weights: np.ndarray, default: float, n_rows: float
+    X: np.ndarray,
+    targets: np.ndarray,
+    weights: np.ndarray,
+    codes: np.ndarray | None,
+    default: float,
+    n_rows: float,
 ) -> tuple[np.ndarray, ...]:
     """Return the sigma of each column for each candidate of ridge regression.
 
     Of the columns, which are standardised, a Gaussian process on at most 400 rows
     learns the values with the most evidence. A candidate is a multiple of these values,
     whose ratios to the geometric mean are raised to a power. Constant columns, and all
-    columns if the targets are constant, get the default. ``n_rows`` is the number of
-    all training rows.
+    columns if the targets are constant, get the default. ``codes`` are those of labels,
+    and the targets are then indicators; ``n_rows`` is the number of all training rows.
     """
-    # X (n, d), y (n,) or (n, k), weights (n,) -> (d,) for each candidate
-    table = Table.of(X, y, weights, by_class=False)
+    # X (n, d), targets (n,) or (n, k), weights, codes (n,) -> (d,) for each candidate
+    candidates = candidates_of_columns(n_rows, X.shape[1])
+    if codes is not None:
+        if np.unique(codes, return_counts=True)[1].min() < _LEAST_OF_CLASS * X.shape[1]:
+            return ()
+        candidates = _OF_CLASSIFICATION
+        # equally many rows of each class, or all rows of classes with fewer rows
+        order, rank = np.argsort(codes, kind="stable"), np.empty(len(codes))
+        rank[order] = np.arange(len(codes)) - np.searchsorted(
+            codes[order], codes[order]
+        )
+        chosen = np.argsort(rank, kind="stable")[: N_LEARNED[False]]
+        X, targets, weights = X[chosen], targets[chosen], weights[chosen]
+    table = Table.of(X, targets, weights, by_class=False)
     columns = ColumnFeatures.of(table.X, table.weights, hats=False, eps=table.eps)
     same = np.full(X.shape[1], default)
     if not (table.targets.size and columns.kept.size):
@@ -311,7 +331,7 @@ def sigmas_of_columns(
     # rounded to quarter octaves, which hardly ever depend on rounding errors
     octaves = np.rint(logs[:-1] * (4 / math.log(2))) / 4
     found, mean = [], octaves.mean()
-    for power, multiple in candidates_of_columns(n_rows, X.shape[1]):
+    for power, multiple in candidates:
         sigma = multiple * 2.0 ** (mean + power * (octaves - mean))
         found.append(same.copy())
         found[-1][columns.kept] = sigma / columns.deviation

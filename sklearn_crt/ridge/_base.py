@@ -75,9 +75,9 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         between rows. ``"auto"`` selects the multiple of ``"scale"`` with the lowest
         leave-one-out error or, for classifiers, log loss among 1/4, 1/2, 1 and 2, and
         also 4 and 8 if X has one or two columns; it keeps a ``sigma`` that was set on a
-        sampler. In regression with the name of a kernel or a kernel object, it may also
-        select one number per column (see the Notes of :class:`RandomFeatureRidge`). If
-        the kernel is ``"linear"``, a callable, a ``FrozenEstimator`` or a transformer
+        sampler. With the name of a kernel or a kernel object, it may also select one
+        number per column (see the Notes of :class:`RandomFeatureRidge`). If the kernel
+        is ``"linear"``, a callable, a ``FrozenEstimator`` or a transformer
         of another package, ``sigma`` must be ``"auto"`` and has no effect.
     n_components : int or "auto", default="auto"
         Number of features. With ``"auto"``, it is the number of rows, but at least 1024
@@ -291,13 +291,51 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         found = value.predictions(rows, lambda Z: function(value, Z))
         return found, rows, value
 
-    def _scores(self, X):
+    def _variances(self, X, method):
+        """Return the variances of predictions relative to the noise, and the value."""
+
         def variances(value, Z):
             return (value.solution.variance(Z),)
 
-        (found,), rows, value = self._predictions(X, "score_samples", variances)
-        found = found + value.unexplained(rows)
+        (found,), rows, value = self._predictions(X, method, variances)
+        return found + value.unexplained(rows), value
+
+    def _scores(self, X):
+        found, value = self._variances(X, "score_samples")
         return to_namespace_of(value.solution.scores(found), X)
+
+    def effective_sample_size(self, X: TableLike) -> np.ndarray:
+        """Return the effective number of training rows behind each prediction.
+
+        A small number indicates that a prediction rests on few training rows.
+
+        Parameters
+        ----------
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made, of the same kind as in ``fit``.
+
+        Returns
+        -------
+        n_effective : ndarray of shape (n_samples,)
+            Number of targets whose mean would have the same variance as the prediction:
+            1 / v with the variance v in the Notes of :class:`RandomFeatureRidge`. It is
+            less than 1 for distant rows, whose predictions the training rows hardly
+            determine. If outputs have different penalties, it is the lowest number.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_crt import RandomFeatureRidge
+        >>> x = np.linspace(0, 6, 400)[:, None]
+        >>> y = np.sin(x[:, 0]) + 0.1 * np.random.default_rng(0).normal(size=400)
+        >>> model = RandomFeatureRidge(random_state=0).fit(x, y)
+        >>> sizes = model.effective_sample_size([[3.0], [9.0]])
+        >>> bool(sizes[0] > 20), bool(sizes[1] < 1)
+        (True, True)
+        """
+        found, _ = self._variances(X, "effective_sample_size")
+        with np.errstate(divide="ignore"):
+            return to_namespace_of(1 / found.max(axis=1), X)
 
     def score_path(self) -> dict[str, np.ndarray]:
         """Return a table of the errors for all candidate sigmas and penalties.

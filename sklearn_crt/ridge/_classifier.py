@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
-from .._array import to_namespace_of
 from .._compat import RandomState, StrOptions
 from .._kernel_parameter import KernelLike
-from .._supervised import LabelsMixin
-from ..rows import Sigma, TableLike
+from .._supervised import LabelsMixin, ProbabilitiesMixin
+from ..rows import Sigma
 from ._base import BaseRandomFeatureRidge
 
 
 class RandomFeatureRidgeClassifier(
-    LabelsMixin, ClassifierMixin, BaseRandomFeatureRidge
+    ProbabilitiesMixin, LabelsMixin, ClassifierMixin, BaseRandomFeatureRidge
 ):
     r"""Ridge classification on random features, with calibrated probabilities.
 
@@ -92,6 +90,12 @@ class RandomFeatureRidgeClassifier(
     the log loss is computed on fewer rows, so that the number of rows times the number
     of classes is about 65,536.
 
+    Candidates with one ``sigma`` per column are h and s, as in
+    :class:`RandomFeatureRidge`, whose targets are then the indicators. They are learned
+    from equally many rows of each class, or all rows of a class with fewer rows. They
+    are tried if each class has at least five rows per column, and selected if the log
+    loss is lower by 5 %.
+
     References
     ----------
     .. [1] J. Platt, "Probabilistic Outputs for Support Vector Machines and Comparisons
@@ -145,61 +149,6 @@ class RandomFeatureRidgeClassifier(
     def _squeezed(self, values):
         return values
 
-    def predict_proba(self, X: TableLike) -> np.ndarray:
-        """Return class probabilities, none of which is 0 or 1.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            Probabilities of the classes in the order of ``classes_``, in the
-            floating-point dtype of X. They sum to one in each row. With
-            ``class_weight``, they refer to a population in which the classes have the
-            weighted proportions; with ``"balanced"``, all proportions are equal.
-        """
-        found, dtype = self._probabilities(X, "predict_proba")
-        return to_namespace_of(found.astype(dtype, copy=False), X)
-
-    def decision_function(self, X: TableLike) -> np.ndarray:
-        """Return the class scores; the predicted class has the largest score.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-
-        Returns
-        -------
-        scores : ndarray of shape (n_samples, n_classes) or (n_samples,)
-            The class probabilities, in the floating-point dtype of X. With two classes
-            there is one number per row, as usual in scikit-learn: the probability of
-            the second class minus that of the first.
-        """
-        scores, dtype = self._probabilities(X, "decision_function")
-        if self.classes_.size <= 2:
-            scores = scores[:, -1] - scores[:, 0]
-        return to_namespace_of(scores.astype(dtype, copy=False), X)
-
-    def predict(self, X: TableLike) -> np.ndarray:
-        """Return the most probable labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Predicted labels.
-        """
-        found, _ = self._probabilities(X, "predict")
-        return to_namespace_of(self.classes_[np.argmax(found, axis=1)], X)
-
     def _expected(self, X, value):
         """Return the predicted indicators of the classes, (n, k)."""
 
@@ -209,8 +158,6 @@ class RandomFeatureRidgeClassifier(
         return self._predictions(X, "effects", scores, value)[0][0]
 
     def _probabilities(self, X, method):
-        """Return the class probabilities in float64, and the dtype of X."""
-
         def probabilities(value, Z):
             solution = value.solution
             return (solution.calibration.probabilities(solution.predict(Z)),)

@@ -56,7 +56,9 @@ class RandomFeatureRidge(
         penalty of ``alpha="auto"`` is too small for the variance of the targets (see
         Notes).
     noise_variance_ : float or ndarray of shape (n_outputs,)
-        Estimated variance of the targets around their expectation.
+        Estimated variance of the targets around their expectation: :math:`s^2` in the
+        Notes. If it is less than 1e-8 times the variance of the targets, the mean of
+        :math:`e_i^2 (1 - h_i)` is used if that is larger.
 
     See Also
     --------

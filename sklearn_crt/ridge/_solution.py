@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -28,6 +28,9 @@ _EXACT = 2e-12
 # standard deviation of the prior, relative to that of the targets. For larger values,
 # predictions for distant rows would become unreasonably large.
 _MOST_SPREAD = 5.0
+# If the noise variance is below this proportion of the variance of the targets, the sum
+# of squared residuals consists of rounding errors or of the error of the features.
+_INTERPOLATED = 1e-8
 # If a row alone determines its prediction up to rounding, its leave-one-out error
 # cannot be computed. This is assumed if 1 minus its leverage is below _LEAST_LEFT, or
 # below _ROUNDING times the machine epsilon of the features.
@@ -40,6 +43,9 @@ _TIE = 1e-6
 # often has a larger log loss than others, but log losses alone are too uncertain on
 # small tables.
 _NEAR = 1.1
+# In classification, one sigma per column is selected only if the log loss is lower by
+# this proportion, because the rows from which it is learned contribute to the loss.
+_GAIN = 0.05
 _LEAST_FREEDOM = 0.001  # minimum residual degrees of freedom per row
 # In classifiers with more features, variances of predictions are estimated from this
 # number of random combinations of the axes, with a relative standard error of 18 %.
@@ -389,7 +395,19 @@ class Regression:
         freedom = self.freedom[self.best]
         rss = self.residuals[self.best, np.arange(self.best.size)]
         known = freedom > 1e-10 * self.n_rows
-        return np.where(known, rss / np.where(known, freedom, 1), np.inf)
+        noise = rss / np.where(known, freedom, 1)
+        few = noise < _INTERPOLATED * self._total / self.moments.weight
+        noise = np.where(few, np.maximum(noise, self._left_out_noise), noise)
+        return np.where(known, noise, np.inf)
+
+    @property
+    def _left_out_noise(self) -> np.ndarray:
+        """Noise variance of each output according to leave-one-out errors, (k,)."""
+        rows = self.left_out
+        squares = (rows.targets - rows.predictions) ** 2 / (1 + rows.variances)
+        weights = rows.weights[:, None] * np.isfinite(squares)
+        total = np.sum(weights * np.nan_to_num(squares), axis=0)
+        return total / np.maximum(weights.sum(axis=0), 1e-300)
 
     def solution(self) -> Solution:
         """Return the coefficients for the best penalties, and the errors for all.
@@ -418,3 +436,15 @@ class Regression:
             spread=self._total / self.moments.weight,
             similarities=self._similarities,
         )
+
+
+def best_of(path: Sequence[Any], solutions: Sequence[Solution]) -> int:
+    """Return the index of the solution with the lowest score; in a tie, the first.
+
+    In classification, one sigma per column has to lower the log loss by _GAIN.
+    """
+    scores = [solution.score for solution in solutions]
+    for place, (member, solution) in enumerate(zip(path, solutions, strict=True)):
+        if solution.log_losses is not None and np.ndim(getattr(member, "sigma_", 0)):
+            scores[place] *= 1 + _GAIN
+    return int(np.argmin(scores))

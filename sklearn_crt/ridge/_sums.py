@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -32,7 +32,7 @@ from ..rows import Rows
 from ..rows.sample import DistinctSample
 from ._link import Link
 from ._moments import Moments, MomentSums, by_threads, chunks_of, width_of
-from ._solution import HeldOut, Regression, Solution
+from ._solution import HeldOut, Regression, Solution, best_of
 
 # candidates for sigma, as multiples of sigma="scale"
 _MULTIPLES = 0.25, 0.5, 1.0, 2.0
@@ -269,15 +269,22 @@ class RidgeSums(MapSums):
     @property
     def learns_columns(self) -> bool:
         """Whether candidates with one sigma per column are learned."""
-        if not self.selects_sigma or self.settings.n_classes is not None:
+        if not self.selects_sigma or self.settings.n_classes == 1:
             return False
         tried = candidates_of_columns(self._n_rows, self.sampler.n_features_in_)
         return bool(tried) and is_row_kernel(self.settings.kernel)
 
+    def rows_to_learn(self, batches: tuple[Batch, ...]) -> DistinctSample:
+        """Return a sample for ``with_columns_of``."""
+        by_class = self.settings.n_classes is not None
+        return DistinctSample.of(batches, N_LEARNED[by_class])
+
     def with_columns_of(self, sample: DistinctSample) -> RidgeSums:
         """Return the sums with one sigma per column, learned from the sample."""
         X = as_kind(sample.X, np.ndarray)
-        known = X, sample.y, sample.weights, self.sampler.sigma_, self._n_rows
+        targets = self.settings.targets(sample.y)
+        codes = None if self.settings.n_classes is None else sample.y
+        known = X, targets, sample.weights, codes, self.sampler.sigma_, self._n_rows
         return replace(self, sigmas_of_columns=sigmas_of_columns(*known))
 
     def _with_best_sigma_of(self, batches: tuple[Batch, ...]) -> RidgeSums:
@@ -288,7 +295,7 @@ class RidgeSums(MapSums):
         """
         value = replace(self, kept=())
         if self.learns_columns:
-            value = value.with_columns_of(DistinctSample.of(batches, N_LEARNED))
+            value = value.with_columns_of(value.rows_to_learn(batches))
         value = replace(value, path=value._members())
         if len(value.path) == 1:
             return value
@@ -356,7 +363,7 @@ class RidgeSums(MapSums):
             )
             solutions.append(regression.solution())
             left_out.append(regression.left_out)
-        best = _best_of(solutions)
+        best = best_of(self.path, solutions)
         calibration = settings.calibration(left_out[best], solutions[best], shares)
         solutions[best] = replace(solutions[best], calibration=calibration)
         return tuple(solutions)
@@ -372,7 +379,7 @@ class RidgeSums(MapSums):
     @cached_property
     def best(self) -> int:
         """Index of the best sigma in ``path``."""
-        return _best_of(self.solutions)
+        return best_of(self.total.path, self.solutions)
 
     @property
     def solution(self) -> Solution:
@@ -440,8 +447,3 @@ class RidgeSums(MapSums):
 
         blocks = [block for part in by_threads(of_part, path, X) for block in part]
         return [np.concatenate(each) for each in zip(*blocks, strict=True)]
-
-
-def _best_of(solutions: Sequence[Solution]) -> int:
-    """Return the index of the solution with the lowest score; in a tie, the first."""
-    return int(np.argmin([solution.score for solution in solutions]))

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from .._compat import Interval, RandomState, StrOptions
 from .._fitted import Batch
 from .._quantiles import IntervalsMixin, SimilarityMixin
-from .._supervised import TableLifeCycle
+from .._supervised import ProbabilitiesMixin, TableLifeCycle
 from ..ridge._effects import Effects
 from ..rows import (
     TableLike,
@@ -218,7 +218,7 @@ class KernelRegressor(IntervalsMixin, RegressorMixin, BaseKernelModel):
         return blend.weights["ANOVA"] * mean, None
 
 
-class KernelClassifier(ClassifierMixin, BaseKernelModel):
+class KernelClassifier(ProbabilitiesMixin, ClassifierMixin, BaseKernelModel):
     """Classification on raw tables by a weighted average of three models.
 
     The class probabilities are weighted averages of the predictions of three models:
@@ -284,33 +284,6 @@ class KernelClassifier(ClassifierMixin, BaseKernelModel):
             sample_weight *= weights.sum() / max(sample_weight.sum(), 1e-300)
         return codes, sample_weight
 
-    def predict_proba(self, X: TableLike) -> np.ndarray:
-        """Return class probabilities, none of which is 0 or 1.
-
-        Parameters
-        ----------
-        X : {data frame, array-like} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-
-        Returns
-        -------
-        probabilities : ndarray of shape (n_samples, n_classes)
-            Probabilities of the classes in the order of ``classes_``.
-        """
-        return self._predictions(X, "predict_proba")[1]
-
-    def predict(self, X: TableLike) -> np.ndarray:
-        """Return the most probable labels.
-
-        Parameters
-        ----------
-        X : {data frame, array-like} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Predicted labels.
-        """
-        found = self.predict_proba(X)
-        return self.classes_[np.argmax(found, axis=1)]
+    def _probabilities(self, X: Any, method: str) -> tuple[np.ndarray, Any]:
+        found = self._predictions(X, method)[1]
+        return found, found.dtype

@@ -344,3 +344,13 @@ def test_rows_far_from_the_others_do_not_make_predictions_wild(seed):
     model = RandomFeatureRidge(clip=False, random_state=0).fit(X[:300], y[:300])
     error = np.sqrt(np.mean((model.predict(X[300:]) - y[300:]) ** 2))
     assert error < 0.7 * y.std()
+
+
+def test_standard_deviations_of_a_function_without_noise(rng):
+    """They are not zero: between the training rows, the function is uncertain."""
+    X = rng.normal(size=(1600, 3))
+    y = np.sin(X[:, 0]) + X[:, 1]
+    model = RandomFeatureRidge(random_state=0).fit(X[:600], y[:600])
+    assert model.noise_variance_ < 1e-7
+    mean, std = model.predict(X[600:], return_std=True)
+    assert np.mean(np.abs(mean - y[600:]) > 3 * std) < 0.05

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.gaussian_process.kernels import Matern as MaternOfRows
 from sklearn.kernel_approximation import Nystroem
+from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import laplacian_kernel
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
@@ -197,6 +198,26 @@ def test_sigma_is_learned_for_each_column(uneven):
     assert 0 < other.sigma_[3] < np.inf
 
 
+def test_sigma_of_each_column_is_learned_from_rare_labels(uneven):
+    X, y = uneven
+    labels = np.where(y > np.quantile(y, 0.9), "rare", "common")
+    X, X_test, labels, labels_test = train_test_split(
+        X, labels, test_size=0.5, stratify=labels, random_state=0
+    )
+    model = RandomFeatureRidgeClassifier(n_components=300, random_state=0)
+    common = RandomFeatureRidgeClassifier(TrigRBFSampler(random_state=0))
+    losses = [
+        log_loss(labels_test, each.fit(X, labels).predict_proba(X_test))
+        for each in (model, common.set_params(n_components=300))
+    ]
+    assert losses[0] < 0.7 * losses[1]
+    assert model.sigma_[:2].min() > 3 * model.sigma_[2:].max()
+    # with 29 rows of a class and six columns, one sigma is selected for all columns
+    keep = np.append(np.flatnonzero(labels == "rare")[:30], np.where(labels != "rare"))
+    assert len(model.fit(X[keep], labels[keep]).loo_errors_) == 6
+    assert len(model.fit(X[keep[1:]], labels[keep[1:]]).loo_errors_) == 4
+
+
 @pytest.mark.parametrize(
     ("n_rows", "n_columns", "n_more"),
     [(60, 6, 1), (299, 6, 1), (300, 6, 3), (799, 4, 3), (800, 4, 1)],
@@ -211,7 +232,7 @@ def test_candidates_depend_on_the_number_of_rows_per_column(
 
 def test_candidates_lie_halfway_to_a_common_sigma(uneven):
     X, y = uneven
-    known = X[:400] * [1, 1, 1, 1, 1e3, 1], y[:400], np.ones(400), 1.0
+    known = X[:400] * [1, 1, 1, 1, 1e3, 1], y[:400], np.ones(400), None, 1.0
     half, _, full = sigmas_of_columns(*known, n_rows=400)
     (fewer,), (more,) = (sigmas_of_columns(*known, n_rows=n) for n in (299, 1200))
     assert_array_equal(fewer, half)
@@ -227,12 +248,10 @@ def test_where_all_columns_have_one_sigma(uneven):
     ridge, sampler = RandomFeatureRidge(n_components=50), TrigRBFSampler(random_state=0)
     for model, n_rows, n_columns in (
         (RandomFeatureRidge(sampler), 800, 6),
-        (RandomFeatureRidgeClassifier(n_components=50), 800, 6),
         (ridge, 800, 1),
         (ridge, 59, 6),  # fewer than ten rows per column
     ):
-        targets = y > 0 if is_classifier(model) else y
-        model.fit(X[:n_rows, :n_columns], targets[:n_rows])
+        model.fit(X[:n_rows, :n_columns], y[:n_rows])
         assert isinstance(model.sigma_, float)
     assert isinstance(ridge.fit(X, np.ones(800)).sigma_, float)  # constant targets
 
@@ -379,4 +398,7 @@ def test_two_classes_have_one_score_and_three_have_three(fit_intercept, table):
     assert_array_equal(scores, three.predict_proba(X))
     assert_allclose(scores.sum(axis=1), 1)
     assert np.all((scores[:, 2] > 0) & (scores[:, 2] < 1e-3))
-    assert_array_equal(three.predict(X), two.predict(X))
+    # the probabilities of two classes have other parameters, so they differ slightly
+    decided = np.abs(difference) > 0.04
+    assert_array_equal(three.predict(X)[decided], two.predict(X)[decided])
+    assert decided.mean() > 0.9

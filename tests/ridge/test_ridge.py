@@ -691,3 +691,20 @@ def test_scores_of_samples(kernel, rng):
         kernel, sigma=model.sigma_, n_components=100, random_state=0
     ).fit(X[:2000], np.stack([y, y], axis=1)[:2000])
     assert_allclose(both.score_samples(X[2000:]), found, atol=0.01)
+
+
+def test_effective_sample_sizes_are_those_of_the_hat_matrix(table, frozen):
+    """The variance of a prediction is at least the sum of squares of its weights."""
+    X, y, _ = table
+    options = {"clip": False, "fit_intercept": False}
+    model = RandomFeatureRidge(frozen, alpha=0.3, **options).fit(X, y)
+    mean, std = model.predict(X + 1, return_std=True)
+    found = model.effective_sample_size(X + 1)
+    assert_allclose(1 / found, std**2 / model.noise_variance_ - 1, rtol=1e-6)
+    Z, Q = frozen.transform(X), frozen.transform(X + 1)
+    weights = Q @ np.linalg.solve(Z.T @ Z + 0.3 * np.eye(Z.shape[1]), Z.T)
+    assert_allclose(weights @ y, mean, rtol=1e-6)
+    assert np.all(found <= 1 / np.sum(weights**2, axis=1))
+    labels = RandomFeatureRidgeClassifier(frozen, alpha=0.3, fit_intercept=False)
+    labels.fit(X, y > y.mean())
+    assert_allclose(labels.effective_sample_size(X + 1), found, rtol=1e-5)
