@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from .._compat import RandomState
 from .._kernel_parameter import KernelLike
 from .._quantiles import IntervalsMixin
 from .._supervised import NumbersMixin
-from ..rows import Sigma, TableLike
+from ..rows import Sigma
 from ._base import BaseRandomFeatureRidge
 
 
@@ -182,43 +182,11 @@ class RandomFeatureRidge(
         """Estimated variance of the targets around their expectation."""
         return self._squeezed(self._value.solution.noise)
 
-    @overload
-    def predict(
-        self, X: TableLike, return_std: Literal[False] = False
-    ) -> np.ndarray: ...
-
-    @overload
-    def predict(
-        self, X: TableLike, return_std: Literal[True]
-    ) -> tuple[np.ndarray, np.ndarray]: ...
-
-    def predict(self, X: TableLike, return_std: bool = False) -> Any:
-        """Return predictions, and optionally their standard deviations.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-        return_std : bool, default=False
-            Whether to return standard deviations as well. With ``clip=True`` they are
-            computed in any case; with ``clip=False`` they cost D (D + 1) additional
-            operations per row for D random features.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predicted expectations of the targets, in float64 even for float32 rows.
-            With ``clip=True`` they are limited as described in the Notes of the class.
-        std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Standard deviations of new targets, including the noise. They are infinite
-            if the training rows leave no degrees of freedom to estimate the noise. They
-            are returned only if ``return_std=True``.
-        """
+    def _mean_and_std(self, X, return_std):
         mean, variance, value = self._moments(X, "predict", variance=return_std)
         if not return_std:
-            return self._output(mean, X)
-        std = np.sqrt(value.solution.noise * (1 + variance))
-        return self._output(mean, X), self._output(std, X)
+            return mean, None
+        return mean, np.sqrt(value.solution.noise * (1 + variance))
 
     def _moments(self, X, method, *, variance=True, value=None):
         """Return predictions, variances relative to the noise, and the fitted value."""
