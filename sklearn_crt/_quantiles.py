@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -265,9 +265,13 @@ class SimilarityMixin:
 
 
 class IntervalsMixin:
-    """Methods of regressors that predict quantiles and intervals of new targets."""
+    """The predictions of regressors, with deviations, quantiles and intervals."""
 
     _one_output: bool
+
+    @abstractmethod
+    def _mean_and_std(self, X: Any, return_std: bool) -> tuple[Any, Any]:
+        """Return predictions, (n_rows, n_outputs), and deviations or None."""
 
     @abstractmethod
     def _quantiles(self, X: Any, method: str, levels: np.ndarray) -> np.ndarray:
@@ -276,6 +280,58 @@ class IntervalsMixin:
     def _output(self, values: np.ndarray, X: Any) -> Any:
         """Return values (n, k, ...) in the shape users expect, in the library of X."""
         return to_namespace_of(values[:, 0] if self._one_output else values, X)
+
+    @overload
+    def predict(
+        self, X: TableLike, return_std: Literal[False] = False
+    ) -> np.ndarray: ...
+
+    @overload
+    def predict(
+        self, X: TableLike, return_std: Literal[True]
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def predict(self, X: TableLike, return_std: bool = False) -> Any:
+        """Predict targets, and optionally return standard deviations.
+
+        Parameters
+        ----------
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made, of the same kind as in ``fit``.
+        return_std : bool, default=False
+            Whether to return standard deviations as well. For kernel averages and local
+            linear regression, the model then has to keep the training rows, as for
+            :meth:`predict_interval`. In ridge regression, standard deviations cost D (D
+            + 1) additional operations per row for D random features with
+            ``clip=False``, and are computed in any case with ``clip=True``.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions. Except in ``KernelRegressor``, they are float64 even if X is
+            float32, because targets may need the higher precision. Kernel averages lie
+            in the range of the training targets; for rows where the error of random
+            features is too large, ``y_mean_`` partly or entirely replaces them (see the
+            Notes of the class). In ridge regression with ``clip=True``, predictions are
+            limited as described in the Notes of the class.
+        std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Standard deviations of new targets around the predictions, including the
+            noise; returned only if ``return_std=True``. For kernel averages and local
+            linear regression, they are the deviations that the quantiles are based on,
+            multiplied by the root mean square of the leave-one-out residuals of the
+            training rows, each divided by its own deviation. In ridge regression, they
+            are infinite if the training rows leave no degrees of freedom to estimate
+            the noise. In ``KernelRegressor``, each of them is the root mean square of
+            the cross-validated errors.
+
+        Raises
+        ------
+        AttributeError
+            If ``return_std=True`` and the model does not keep the training rows.
+        """
+        mean, std = self._mean_and_std(X, return_std)
+        mean = self._output(mean, X)
+        return (mean, self._output(std, X)) if return_std else mean
 
     @available_if(_can_leave_out)
     def predict_quantiles(self, X: TableLike, quantiles: ArrayLike) -> np.ndarray:

@@ -86,13 +86,10 @@ class SupervisedLifeCycle(TargetsLifeCycle):
     _y_checks: dict  # options for scikit-learn's validation of y
     _check_targets: Any  # function that converts y to the array used for fitting
     _check_same_targets: Any  # raises ValueError if another model has different targets
+    _validated: Any = validate_rows  # also returns y if y is among the options
     _keeps_rows = False  # whether ``fit`` keeps the rows, and therefore copies them
     kernel: Any
     _transformer: Any  # computes the features; None if the rows are the features
-
-    def _validated(self, X: Any, *, reset: bool, **options: Any) -> Any:
-        """Return validated rows, and validated targets if the options contain y."""
-        return validate_rows(self, X, reset=reset, **options)
 
     def _keeps_library(self, X: Any) -> bool:
         """Return whether arrays of other libraries are kept rather than converted."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -244,29 +244,6 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         self.alpha = alpha
         self.remainder = remainder
         self.clip = clip
-
-    def predict(self, X: TableLike, return_std: bool = False) -> Any:
-        """Predict targets from local linear fits.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-        return_std : bool, default=False
-            Whether to return standard deviations as well, which ``Prototypes`` do not
-            support.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions, in float64 even if X is float32, because targets may need the
-            higher precision.
-        std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Standard deviations of new targets around the predictions, including the
-            noise, as described in :meth:`NadarayaWatsonRegressor.predict`; returned
-            only if ``return_std=True``.
-        """
-        return super().predict(X, return_std)
 
     def _decode(self, value, X):
         predictions = super()._decode(value, X)

@@ -335,9 +335,7 @@ class LocalLinear(Targets):
         # rounding error. There are such directions if fewer rows than features have
         # positive weights; the arbitrary slopes along them would determine the choice
         # of the penalty.
-        has_rows = (variances > least[:, None])[:, :, None]
-        directions = directions * has_rows.swapaxes(1, 2)
-        products *= has_rows
+        products *= (variances > least[:, None])[:, :, None]
         rest = np.maximum(variances, 0), directions, products, least[:, None]
         return Fits(means, centers, *rest)
 
@@ -376,8 +374,11 @@ class Fits(NamedTuple):
         """
         # (n_queries, d) -> (n_alphas, n_queries, d)
         penalized = self.penalized(alphas, sigma)
-        deviations = np.linalg.norm(gaps / np.sqrt(penalized), axis=2, keepdims=True)
-        return gaps / penalized * np.minimum(1, limit / np.maximum(deviations, 1))
+        # without a penalty, directions without rows have no standard deviation
+        counted = np.where(penalized > 2 * self.least, gaps, 0) / np.sqrt(penalized)
+        deviations = np.linalg.norm(counted, axis=2, keepdims=True)
+        shrunk = gaps / penalized * np.minimum(1, limit / np.maximum(deviations, 1))
+        return np.where(self.variances > self.least, shrunk, 0)
 
 
 @dataclass(frozen=True)

@@ -44,21 +44,16 @@ _TOLERANCE, _LEAST_SHARE = 0.05, 0.02
 # are not learned again from all rows.
 _MANY = 2500
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
-# Ridge regression tries one sigma per column, learned from 400 rows. Leave-one-out
-# errors of these rows are too small, above all if there are few rows per column. For
-# each minimum number of rows per column, these are powers and multiples. With labels,
-# there must be _LEAST_OF_CLASS rows of each class per column, and the 400 rows are
-# drawn class by class from a sample of N_LEARNED[True] rows.
-N_LEARNED = {False: 400, True: 2**13}
-_OF_RIDGE: dict[int, list[tuple[float, float]]] = {
-    200: [(1, 1)],
-    50: [(0.5, 1), (0.5, 2), (1, 1)],
-    10: [(0.5, 1)],
-}
-_OF_CLASSIFICATION, _LEAST_OF_CLASS = [(0.5, 1.0), (1.0, 1.0)], 5
-# For ridge regression the penalty is larger than for metrics, which are tested on
-# held-out rows, and the search stops early, but not before it can leave a plateau.
-_PENALTY_OF_RIDGE, _STAGES_OF_RIDGE = 1.0, ((400, 4, 0.0), (400, 15, 0.3))
+# Ridge regression tries one sigma per column, learned from 400 of N_DRAWN rows. Their
+# leave-one-out errors are too small, above all with few rows per column. For each
+# minimum number of rows per column, these are powers and multiples, and those for
+# labels, with the minimum number of rows of each class per column. The penalty is
+# larger than for metrics, which are tested on held-out rows, and the search stops
+# early, but not before it can leave a plateau.
+N_DRAWN, MOST_LEARNED = 2**13, 400
+_OF_RIDGE = {200: ((1, 1),), 50: ((0.5, 1), (0.5, 2), (1, 1)), 10: ((0.5, 1),), 0: ()}
+_OF_LABELS, _LEAST_OF_CLASS = ((0.5, 1), (1, 1)), 5
+_PENALTY_OF_RIDGE, _STAGES_OF_RIDGE = 1.0, ((400, 8, 0.0), (400, 12, 0.3))
 # Rows are sorted by the fractional parts of a random projection with this scale, which
 # are rounded so that rounding errors do not change the order of equal rows.
 _TURNS, _DIGITS = 1024.0, 6
@@ -296,15 +291,6 @@ class Learner:
         return Metric(method, scores, features, components, slopes, metric, deviation)
 
 
-def candidates_of_columns(n_rows: float, n_columns: int) -> list[tuple[float, float]]:
-    """Return the candidates of ridge regression with one sigma per column.
-
-    Each is a power and a multiple (see ``sigmas_of_columns``).
-    """
-    tried = n_columns if 1 < n_columns <= N_LEARNED[False] else math.inf
-    return next((found for n, found in _OF_RIDGE.items() if n_rows / tried >= n), [])
-
-
 def sigmas_of_columns(
     X: np.ndarray,
     targets: np.ndarray,
@@ -315,25 +301,24 @@ def sigmas_of_columns(
 ) -> tuple[np.ndarray, ...]:
     """Return the sigma of each column for each candidate of ridge regression.
 
-    Of the columns, which are standardised, a Gaussian process on at most 400 rows
-    learns the values with the most evidence. A candidate is a multiple of these values,
-    whose ratios to the geometric mean are raised to a power. Constant columns, and all
-    columns if the targets are constant, get the default. ``codes`` are those of labels,
-    and the targets are then indicators; ``n_rows`` is the number of all training rows.
+    For the standardised columns, a Gaussian process on 400 rows learns the values with
+    the most evidence. A candidate is a multiple of these values, whose ratios to the
+    geometric mean are raised to a power. Constant columns, and all columns if the
+    targets are constant, get the default. There are ``n_rows`` training rows, and the
+    targets are indicators if there are codes of labels.
     """
     # X (n, d), targets (n,) or (n, k), weights, codes (n,) -> (d,) for each candidate
-    candidates = candidates_of_columns(n_rows, X.shape[1])
+    tried = next(tried for n, tried in _OF_RIDGE.items() if n_rows >= n * X.shape[1])
+    rank = np.arange(len(X))
     if codes is not None:
-        if np.unique(codes, return_counts=True)[1].min() < _LEAST_OF_CLASS * X.shape[1]:
-            return ()
-        candidates = _OF_CLASSIFICATION
         # equally many rows of each class, or all rows of classes with fewer rows
-        order, rank = np.argsort(codes, kind="stable"), np.empty(len(codes))
-        rank[order] = np.arange(len(codes)) - np.searchsorted(
-            codes[order], codes[order]
-        )
-        chosen = np.argsort(rank, kind="stable")[: N_LEARNED[False]]
-        X, targets, weights = X[chosen], targets[chosen], weights[chosen]
+        order, fewest = np.argsort(codes, kind="stable"), np.bincount(codes).min()
+        rank[order] = rank - np.searchsorted(codes[order], codes[order])
+        tried = _OF_LABELS if fewest >= _LEAST_OF_CLASS * X.shape[1] else ()
+    if not tried:
+        return ()
+    chosen = np.argsort(rank, kind="stable")[:MOST_LEARNED]
+    X, targets, weights = X[chosen], targets[chosen], weights[chosen]
     table = Table.of(X, targets, weights, by_class=False)
     columns = ColumnFeatures.of(table.X, table.weights, hats=False, eps=table.eps)
     same = np.full(X.shape[1], default)
@@ -344,7 +329,7 @@ def sigmas_of_columns(
     # rounded to quarter octaves, which hardly ever depend on rounding errors
     octaves = np.rint(logs[:-1] * (4 / math.log(2))) / 4
     found, mean = [], octaves.mean()
-    for power, multiple in candidates:
+    for power, multiple in tried:
         sigma = multiple * 2.0 ** (mean + power * (octaves - mean))
         found.append(same.copy())
         found[-1][columns.kept] = sigma / columns.deviation

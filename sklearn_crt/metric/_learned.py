@@ -294,6 +294,13 @@ class LearnedMetric(
         rows.
         """
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        large = y.dtype.kind in "iu" and np.any(np.abs(y.astype(float)) > _MOST_WHOLE)
+        if large and are_labels(y):
+            raise ValueError(
+                "y has integers beyond 2^53, which are not exact as floats. Pass "
+                "labels as strings, y.astype(str), or numbers as floats, "
+                "y.astype(float)."
+            )
         if y.ndim == 2 and y.dtype.kind not in "fiub":
             raise ValueError(
                 f"y has {y.shape[1]} columns of {y.dtype}: several outputs must be "

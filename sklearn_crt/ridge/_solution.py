@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -43,9 +43,6 @@ _TIE = 1e-6
 # often has a larger log loss than others, but log losses alone are too uncertain on
 # small tables.
 _NEAR = 1.1
-# In classification, one sigma per column is selected only if the log loss is lower by
-# this proportion, because the rows from which it is learned contribute to the loss.
-_GAIN = 0.05
 _LEAST_FREEDOM = 0.001  # minimum residual degrees of freedom per row
 # In classifiers with more features, variances of predictions are estimated from this
 # number of random combinations of the axes, with a relative standard error of 18 %.
@@ -436,15 +433,3 @@ class Regression:
             spread=self._total / self.moments.weight,
             similarities=self._similarities,
         )
-
-
-def best_of(path: Sequence[Any], solutions: Sequence[Solution]) -> int:
-    """Return the index of the solution with the lowest score; in a tie, the first.
-
-    In classification, one sigma per column has to lower the log loss by _GAIN.
-    """
-    scores = [solution.score for solution in solutions]
-    for place, (member, solution) in enumerate(zip(path, solutions, strict=True)):
-        if solution.log_losses is not None and np.ndim(getattr(member, "sigma_", 0)):
-            scores[place] *= 1 + _GAIN
-    return int(np.argmin(scores))

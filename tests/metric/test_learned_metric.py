@@ -550,6 +550,8 @@ def test_errors(rng):
             lambda: LearnedMetric().fit(X, np.array([["a", "b"]] * 60)),
         ),
         ("at least one non-zero", lambda: LearnedMetric().fit(X, y, np.zeros(60))),
+        # as floats, the labels would be equal
+        ("integers beyond 2.53", lambda: LearnedMetric().fit(X, 2**60 + y)),
         (
             "n_components=7 must be at most the number of features, 6",
             lambda: LearnedMetric(7).fit(X, y),
