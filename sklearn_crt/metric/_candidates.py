@@ -44,12 +44,13 @@ _TOLERANCE, _LEAST_SHARE = 0.05, 0.02
 # are not learned again from all rows.
 _MANY = 2500
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
-# Ridge regression tries one sigma per column, learned from 400 of N_DRAWN rows. Their
-# leave-one-out errors are too small, above all with few rows per column. For each
-# minimum number of rows per column, these are powers and multiples, and those for
-# labels, with the minimum number of rows of each class per column. The penalty is
-# larger than for metrics, which are tested on held-out rows, and the search stops
-# early, but not before it can leave a plateau.
+# Ridge regression also tries one sigma per column, learned from up to MOST_LEARNED of
+# N_DRAWN rows. The leave-one-out errors of these candidates are too small, especially
+# if there are few rows per column. _OF_RIDGE therefore maps the minimum number of rows
+# per column to the candidates, as pairs of a power and a multiple. _OF_LABELS are those
+# for labels; they require _LEAST_OF_CLASS rows of each class per column. The penalty is
+# larger than for metrics, which are tested on held-out rows. Only the second stage of
+# the search stops early, so that the first can leave a plateau.
 N_DRAWN, MOST_LEARNED = 2**13, 400
 _OF_RIDGE = {200: ((1, 1),), 50: ((0.5, 1), (0.5, 2), (1, 1)), 10: ((0.5, 1),), 0: ()}
 _OF_LABELS, _LEAST_OF_CLASS = ((0.5, 1), (1, 1)), 5
@@ -94,7 +95,7 @@ class Table:
     weights: np.ndarray  # (n_rows,)
     codes: np.ndarray  # (n_rows,) for labels, or (n_rows, n_outputs)
     targets: np.ndarray  # (n_rows, n_outputs), one-hot for labels, standardised
-    eps: float  # machine epsilon of the data type in which the rows were given
+    eps: float  # machine epsilon of the dtype in which the rows were given
 
     @classmethod
     def of(
@@ -299,13 +300,14 @@ def sigmas_of_columns(
     default: float,
     n_rows: float,
 ) -> tuple[np.ndarray, ...]:
-    """Return the sigma of each column for each candidate of ridge regression.
+    """Return candidates for ridge regression, each with one sigma per column.
 
-    For the standardised columns, a Gaussian process on 400 rows learns the values with
-    the most evidence. A candidate is a multiple of these values, whose ratios to the
-    geometric mean are raised to a power. Constant columns, and all columns if the
-    targets are constant, get the default. There are ``n_rows`` training rows, and the
-    targets are indicators if there are codes of labels.
+    A Gaussian process on up to 400 rows with standardised columns learns the values
+    that maximise its evidence. For each candidate, the ratios of these values to their
+    geometric mean are raised to a power, and all values are multiplied by a constant.
+    Constant columns, and all columns if the targets are constant, get the default.
+    ``n_rows`` is the number of training rows. For classifiers, ``codes`` are the codes
+    of the labels, and ``targets`` their indicators.
     """
     # X (n, d), targets (n,) or (n, k), weights, codes (n,) -> (d,) for each candidate
     tried = next(tried for n, tried in _OF_RIDGE.items() if n_rows >= n * X.shape[1])

@@ -114,8 +114,8 @@ class LearnedMetric(
     n_components : int, default=None
         Number of columns to return, at most the number of columns of X. They correspond
         to the directions of largest variance under the metric. With None, up to 24
-        columns are returned, but no more than there are features (see ``columns``). If
-        all columns of X are constant, a single column of zeros is returned.
+        columns are returned, but no more than there are features (see ``columns``), or
+        a single column of zeros if all columns of X are constant.
     method : {"auto", "evidence", "agop", "nca"}, default="auto"
         How the metric is learned (see Notes). ``"auto"`` compares candidates by the
         error of local linear regression on held-out rows. It selects the one with the
