@@ -197,9 +197,9 @@ class LearnedMetric(
     Errors on a few hundred held-out rows differ by chance. For labels, ``"auto"``
     therefore averages the squared distances of the candidates, multiplied by the square
     of their ``sigma``. A candidate with error e has the weight :math:`\exp((1 - e /
-    e_0) / 0.05)`, where :math:`e_0` is the lowest error, or 0 if this is less than
-    0.02. The error of ``"nca"`` is increased by 3 %, because it makes leave-one-out
-    errors of the training rows too optimistic.
+    e_0) / 0.05)`, where :math:`e_0` is the lowest error. Candidates with weights below
+    0.02 are not used. The error of ``"nca"`` is increased by 3 %, because it makes
+    leave-one-out errors of the training rows too optimistic.
 
     ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The
     result is the same as after ``fit`` on all rows together. To this end, the
