@@ -63,9 +63,9 @@ from .tables import ROOT, Table
 # Of each row: the most that the gate allows, and what it is to become, where that is
 # less. What grows for a good reason moves its limit here, in the commit that says why.
 LIMITS = {
-    "lines of the package": ([33455], [24800]),
-    "lines of code": ([18610], [14300]),
-    "modules": ([127], None),
+    "lines of the package": ([33200], [24800]),
+    "lines of code": ([18650], [14300]),
+    "modules": ([126], None),
     "modules with one importer: private, not of models and samplers": ([11, 22], None),
     "names with two meanings": ([0], None),
     "cycles of imports": ([0], None),
@@ -75,17 +75,17 @@ LIMITS = {
     "sites of squared distances": ([6], None),
     "on_host and isinstance of ndarray": ([10], None),
     "public names": ([79], None),
-    "OPRFSampler.fit: calls, moves": ([66, 47], [60]),
-    "TrigRBFSampler.fit and transform: calls, moves": ([134, 99], None),
+    "OPRFSampler.fit: calls, moves": ([65, 46], [60]),
+    "TrigRBFSampler.fit and transform: calls, moves": ([133, 98], None),
     "NadarayaWatsonClassifier(OPRFSampler(), sigma=1).fit: calls, moves": (
-        [254, 180],
+        [252, 178],
         [180],
     ),
     "NadarayaWatsonRegressor(OPRFSampler(), sigma=1).fit: calls, moves": (
-        [271, 184],
+        [269, 182],
         [180],
     ),
-    "RandomFeatureRidge, 2 partial_fit, predict: calls, moves": ([1504, 939], [500]),
+    "RandomFeatureRidge, 2 partial_fit, predict: calls, moves": ([1323, 820], [500]),
     "LearnedMetric, LocalLinearRegressor: calls, moves": ([1853, 839], None),
     "LearnedMetric, LocalLinearClassifier: calls, moves": ([3141, 1804], [2500]),
     "own classes in the MRO of OPRF, Matern, GERF, Hybrid": ([4, 4, 4, 3], None),

@@ -197,7 +197,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         call = blas_within_processors(batch.X.shape[0])
         model._value = call(model._empty_value(batch).fitted, batch, step)
         model._warn_after_fit(batch)
-        self.__dict__ = model.__dict__  # one assignment, so that threads see one model
+        self.__dict__ = model.__dict__  # atomic: threads use the old or the new model
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 

@@ -1,11 +1,11 @@
-"""Weighted quantiles, and intervals that are calibrated on errors of left-out rows."""
+"""Weighted quantiles, and intervals calibrated on the errors of left-out rows."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,7 +19,6 @@ from .rows import TableLike
 _LEAST_LEVEL = 1e-13
 # relative tolerance for comparing cumulative weights with a level
 _ROUNDING = 1e-12
-_TIE = 1e-5  # smaller relative differences may be rounding errors of float32
 # Rows whose predictions have similar standard deviations form a group with its own
 # error distribution. If there are several groups, each has at least _ROWS_PER_GROUP
 # rows.
@@ -60,8 +59,6 @@ class Distribution(NamedTuple):
 
     def shares_below(self, values: np.ndarray) -> np.ndarray:
         """Return the weighted proportion of rows at or below each given value."""
-        sizes = np.abs(np.where(np.isfinite(values), values, 0))
-        values = values + _TIE * (1 + sizes)
         return self.shares[np.searchsorted(self.values, values, side="right")]
 
 
@@ -193,10 +190,10 @@ def _can_leave_out(model: Any) -> bool:
 
 
 class SimilarityMixin:
-    """The method that compares rows with training rows, each of which is left out."""
+    """Mixin with the method that compares rows with the training rows."""
 
     def _check_can_leave_out(self) -> Any:
-        """Raise AttributeError if the model cannot do without single training rows."""
+        """Raise AttributeError if training rows cannot be left out one at a time."""
 
     @abstractmethod
     def _scores(self, X: Any) -> Any:
@@ -268,9 +265,13 @@ class SimilarityMixin:
 
 
 class IntervalsMixin:
-    """Methods of regressors that predict quantiles and intervals of new targets."""
+    """Mixin of regressors with standard deviations, quantiles and intervals."""
 
     _one_output: bool
+
+    @abstractmethod
+    def _mean_and_std(self, X: Any, return_std: bool) -> tuple[Any, Any]:
+        """Return predictions, (n_rows, n_outputs), and deviations or None."""
 
     @abstractmethod
     def _quantiles(self, X: Any, method: str, levels: np.ndarray) -> np.ndarray:
@@ -280,17 +281,73 @@ class IntervalsMixin:
         """Return values (n, k, ...) in the shape users expect, in the library of X."""
         return to_namespace_of(values[:, 0] if self._one_output else values, X)
 
+    @overload
+    def predict(
+        self, X: TableLike, return_std: Literal[False] = False
+    ) -> np.ndarray: ...
+
+    @overload
+    def predict(
+        self, X: TableLike, return_std: Literal[True]
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def predict(self, X: TableLike, return_std: bool = False) -> Any:
+        r"""Predict targets, and optionally return standard deviations.
+
+        Parameters
+        ----------
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made, of the same kind as in ``fit``.
+        return_std : bool, default=False
+            Whether to return standard deviations as well. As with
+            :meth:`predict_interval`, kernel averages and local linear regression must
+            have kept the training rows. Ridge regression on D features needs D² + D
+            additional operations per row with ``clip=False``, and none with
+            ``clip=True``, which requires the standard deviations in any case.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions. Except in ``KernelRegressor``, they are float64 even if X is
+            float32, because targets may need the higher precision. Kernel averages lie
+            in the range of the training targets; for rows where the error of the random
+            features is too large, the prediction is partly or entirely replaced by
+            ``y_mean_`` (see the Notes of the class). Local linear fits can exceed this
+            range unless ``clip=True``. The Notes of ``RandomFeatureRidge`` describe how
+            ``clip=True`` limits its predictions.
+        std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Standard deviations of new targets around the predictions, including the
+            noise; returned only if ``return_std=True``. For kernel averages and local
+            linear regression, they are the estimates :math:`\tau(x)` in the user guide
+            (page on quantiles), multiplied by the root mean square of the normalised
+            leave-one-out residuals :math:`e_i / \tau(x_i)`. In ridge regression, they
+            are infinite if the training rows leave no degrees of freedom to estimate
+            the noise. In ``KernelRegressor``, all of them equal the root mean square of
+            the cross-validated errors; if there are too few rows for cross-validation,
+            they are those of ridge regression with the ANOVA kernel.
+
+        Raises
+        ------
+        AttributeError
+            If ``return_std=True`` and the model does not keep the training rows.
+        """
+        mean, std = self._mean_and_std(X, return_std)
+        mean = self._output(mean, X)
+        return (mean, self._output(std, X)) if return_std else mean
+
     @available_if(_can_leave_out)
     def predict_quantiles(self, X: TableLike, quantiles: ArrayLike) -> np.ndarray:
         """Predict conditional quantiles of the targets.
 
         Conditional quantiles describe the distribution of the targets at a given row,
         for example through its median, or through an interval that contains 80 % of the
-        targets. They are the prediction plus quantiles of the errors of training rows
-        that were predicted by models fitted without them (jackknife [1]_), divided by
-        estimates of their standard deviations, as in conformal prediction [2]_. The
-        formulas are in the user guide, on the page on quantiles for kernel averages and
-        local linear regression, and on the page on ridge regression.
+        targets. A quantile of the targets is the prediction plus a quantile of the
+        prediction error. The distribution of the error is estimated from training rows
+        that are predicted by models fitted without them (jackknife [1]_). As in
+        conformal prediction [2]_, these errors are divided by estimates of their
+        standard deviations, and the quantile is multiplied by the estimate for the
+        given row. The user guide has the formulas, on the page on quantiles for kernel
+        averages and local linear regression, and on the page on ridge regression.
 
         Parameters
         ----------
@@ -304,10 +361,10 @@ class IntervalsMixin:
         values : ndarray of shape (n_samples[, n_outputs][, n_quantiles])
             Quantiles of each output. A higher level never yields a smaller quantile.
             The axis of the outputs is omitted if there is a single output, and the last
-            axis if ``quantiles`` is a number. With ``clip=True`` all quantiles are in
-            the range of the training targets. Without, they are infinite if the errors
-            of too many rows are unknown, because a ridge regression has fewer rows than
-            features and no penalty.
+            axis if ``quantiles`` is a number. With ``clip=True``, all quantiles are in
+            the range of the training targets. With ``clip=False``, the quantiles of a
+            ridge regression are infinite if the errors of too many rows are unknown,
+            which happens with fewer rows than features and no penalty.
 
         Raises
         ------
@@ -350,9 +407,8 @@ class IntervalsMixin:
         """Predict intervals that contain a given proportion of new targets.
 
         The bounds are the quantiles at the levels (1 - coverage) / 2 and (1 + coverage)
-        / 2. They are calibrated on the errors of training rows that were predicted by
-        models fitted without them, without assumptions about the distribution of the
-        noise.
+        / 2. They are calibrated on the errors of training rows that are predicted by
+        models fitted without them. The distribution of the noise need not be known.
 
         Parameters
         ----------

@@ -307,7 +307,14 @@ class FunctionKernel(Kernel):  # type: ignore[misc]  # scikit-learn has no types
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
         """Return the kernel values for all pairs of rows, (n_X, n_Y)."""
-        return self.function(X, X if Y is None else Y)
+        Y = X if Y is None else Y
+        values, shape = np.asarray(self.function(X, Y)), (X.shape[0], Y.shape[0])
+        if values.shape != shape or not np.all(np.isfinite(values)):
+            raise ValueError(
+                "kernel must return a finite value for each pair of rows, in an array "
+                f"of shape {shape}; got {values!r}."
+            )
+        return values
 
     def diag(self, X: Any) -> Any:
         """Return the kernel value of each row with itself, (n_X,)."""

@@ -76,7 +76,7 @@ class Smoothing(NamedTuple):
         scores = np.maximum(np.concatenate(parts)[:, : keys.targets.n_averages], 0)
         total = scores.sum(axis=1)
         sizes = effective_sizes(keys, few.X, sigma, left_out=True)
-        # other rows have the class prior, whatever the smoothing
+        # the remaining rows get the class prior, which smoothing does not change
         rows = np.flatnonzero((total > 0) & np.isfinite(sizes))
         shares, sizes = scores[rows] / total[rows, None], sizes[rows]
         place = np.arange(len(rows)), few.y[rows]
@@ -195,9 +195,8 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     on up to 2000 rows, in octaves and then in half octaves, and each row is predicted
     from the sums of features after subtracting its own contribution. Among the
     multiples whose error rates are within half a standard error of the lowest error
-    rate, the one with the lowest Brier score is selected. The Brier score alone would
-    favour too large a ``sigma``. In both cases, all copies of a row are left out
-    together.
+    rate, the one with the lowest Brier score is selected. In both cases, all copies of
+    a row are left out together.
 
     References
     ----------

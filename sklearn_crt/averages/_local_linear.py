@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -196,15 +196,12 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     magnify. Here :math:`R^2` is the leave-one-out coefficient of determination; for
     several outputs, the values of :math:`1 - R^2` are added up.
 
-    If there are more than 1000 training rows, those whose kernel value is at most
-    ``remainder`` times the mean over all training rows are left out. The omitted rows
-    account for at most a fraction ``remainder`` of the total kernel weight. The
-    threshold is lowered if fewer than 3 % of the rows would remain. If most rows are
-    used, a prediction takes about :math:`d^2/2` times as long as a kernel average. With
-    more than 40 features, the linear functions therefore vary only along the 24 leading
-    principal directions of the training rows, multiplied by ``sigma``; the kernel
-    weights still use all features. After a :class:`LearnedMetric` in a pipeline, these
-    are the directions along which the targets vary most.
+    If most training rows are used (see ``remainder``), a prediction takes about
+    :math:`d^2/2` times as long as a kernel average. With more than 40 features, the
+    linear functions therefore vary only along the 24 leading principal directions of
+    the training rows, multiplied by ``sigma``; the kernel weights still use all
+    features. After a :class:`LearnedMetric` in a pipeline, these are the directions
+    along which the targets vary most.
 
     References
     ----------
@@ -248,29 +245,6 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         self.remainder = remainder
         self.clip = clip
 
-    def predict(self, X: TableLike, return_std: bool = False) -> Any:
-        """Predict targets from local linear fits.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-        return_std : bool, default=False
-            Whether to return standard deviations as well, which ``Prototypes`` do not
-            support.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions, in float64 even if X is float32, because targets may need the
-            higher precision.
-        std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Standard deviations of new targets around the predictions, including the
-            noise, as described in :meth:`NadarayaWatsonRegressor.predict`; returned
-            only if ``return_std=True``.
-        """
-        return super().predict(X, return_std)
-
     def _decode(self, value, X):
         predictions = super()._decode(value, X)
         return value.seen.clipped(predictions) if self.clip else predictions
@@ -299,11 +273,6 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     LocalLinearRegressor : The same method for numerical targets, with its formulas.
     LearnedMetric : Distances that reflect how the classes differ.
     NadarayaWatsonClassifier : Weighted class frequencies in place of linear fits.
-
-    References
-    ----------
-    .. [1] T. Hastie, R. Tibshirani, J. Friedman, "The Elements of Statistical
-       Learning", 2nd edition, Springer 2009, section 6.3.
 
     Examples
     --------

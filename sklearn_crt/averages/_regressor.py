@@ -14,14 +14,13 @@ from .._array import (
     namespace_of,
     to_fit_namespace,
     to_host,
-    to_namespace_of,
     validate_rows,
 )
 from .._fitted import computed_once
 from .._kernels import least_log
 from .._quantiles import Errors, IntervalsMixin
 from .._supervised import NumbersMixin
-from ..rows import Rows, TableLike
+from ..rows import Rows
 from ._base import BaseNadarayaWatson
 from ._keys import Keys
 from ._row_weights import all_rows, log_kernels, shares_of
@@ -183,13 +182,9 @@ class NadarayaWatsonRegressor(
     only if all kernel weights of the row vanish.
 
     ``sigma="auto"`` minimises the mean squared leave-one-out error relative to the
-    variance of each output. With an exact kernel, multiples of ``"scale"`` from 1/2 to
-    32 are compared on up to 1000 training rows, first in octaves (factors of two), then
-    in quarters of an octave around the best one. With a sampler, multiples from 1/4 to
-    16 are compared on up to 2000 rows, in octaves and then in half octaves, and each
-    row is predicted from the sums of features after subtracting its own contribution.
-    ``"scale"`` is kept unless the error of another multiple is lower by more than one
-    standard error. In both cases, all copies of a row are left out together.
+    variance of each output, among the multiples of ``"scale"`` that
+    :class:`NadarayaWatsonClassifier` compares. With a sampler, ``"scale"`` is kept
+    unless the error of another multiple is lower by more than one standard error.
 
     References
     ----------
@@ -219,46 +214,17 @@ class NadarayaWatsonRegressor(
         """Weighted mean of each output."""
         return to_fit_namespace(self, self._value.seen.mean)
 
-    def predict(self, X: TableLike, return_std: bool = False) -> Any:
-        """Predict the kernel-weighted averages of the targets.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-        return_std : bool, default=False
-            Whether to return standard deviations as well. The model then has to keep
-            the training rows, as for :meth:`predict_interval`.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions, which lie in the range of the training targets. They are
-            float64 even if X is float32, because targets may need the higher precision.
-            For rows where the error of random features is too large, ``y_mean_`` partly
-            or entirely replaces the prediction (see the Notes of the class).
-        std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Standard deviations of new targets around the predictions, including the
-            noise: those that the quantiles are based on, multiplied by the root mean
-            square of the leave-one-out residuals of the training rows, each divided by
-            its own deviation. They are returned only if ``return_std=True``.
-
-        Raises
-        ------
-        AttributeError
-            If ``return_std=True`` and the model does not keep the training rows.
-        """
+    def _mean_and_std(self, X, return_std):
         value = self._check_rows(X, "predict")
         if not return_std:
-            return self._squeezed(self._decode(value, X))
+            return self._decode(value, X), None
         self._check_can_leave_out()
         rows = to_host(validate_rows(self, X, reset=False))
         found, deviations, _ = self._with_deviations(value, X, rows)
-        std = deviations * Residuals.of(value).errors.root_mean_squares
-        return self._squeezed(found), self._output(std, X)
+        return found, deviations * Residuals.of(value).errors.root_mean_squares
 
     def _with_deviations(self, value, X, rows):
-        """Return predictions, their deviations, and predictions within the targets."""
+        """Return predictions, their deviations, and predictions clipped to targets."""
         residuals, found = Residuals.of(value), self._decode(value, X)
         inside = np.clip(to_host(found), value.seen.least, value.seen.most)
         compared = residuals.similarity.compared(rows)
@@ -290,7 +256,7 @@ class NadarayaWatsonRegressor(
             "the mean of the targets is predicted there, in part or altogether",
         )
         # in the widest dtype, because large targets may require its precision
-        return to_namespace_of(joined(blocks), X)
+        return joined(blocks)
 
     def _quantiles(self, X, method, levels):
         value, rows = self._host_rows(X, method)

@@ -15,7 +15,7 @@ from .._kernels import exp_features
 from ..maps import FeatureMap
 from ..rows.centers import distinct_rows
 from ..rows.sample import DistinctSample
-from ._sigma import TIE, is_significant, mistakes
+from ._sigma import is_significant, last_least, mistakes, weighted_means
 from ._sums import (
     FeatureSums,
     find_cancelling,
@@ -112,37 +112,30 @@ def _errors_of_labels(sums, share, encoded, targets, seen):
 
 def _errors_of_numbers(sums, share, encoded, targets, seen):
     """Return squared errors relative to the variance of the targets, (n_rows,)."""
-    own, weights = targets.weight(encoded)[:, None], targets.weight(sums)[:, None]
-    truth, n_outputs = encoded[:, : targets.n_averages] / own, targets.n_averages
-    with np.errstate(invalid="ignore", divide="ignore"):
-        found = np.where(weights > 0, sums[:, :n_outputs] / weights, seen.mean)
-    found = seen.clipped(found)
+    own = targets.weight(encoded)
+    truth = weighted_means(encoded, own, seen.mean)
+    found = seen.clipped(weighted_means(sums, targets.weight(sums), seen.mean))
     found += (1 - share[:, None]) * (seen.mean - found)
-    spread = np.average((truth - seen.mean) ** 2, axis=0, weights=own[:, 0])
+    spread = np.average((truth - seen.mean) ** 2, axis=0, weights=own)
     return (found - truth) ** 2 @ (1 / np.where(spread > 0, spread, 1))
 
 
 def _best_for_labels(errors, multiples, weights, copies):
     """Return the index of the lowest Brier score among multiples with few errors."""
     wrong, brier = np.stack(errors, axis=1)
-    least = wrong[_last_least(wrong @ weights)]
+    least = wrong[last_least(wrong @ weights)]
     close = [not is_significant(row - least, weights, copies, _CLOSE) for row in wrong]
-    return _last_least(np.where(close, brier @ weights, np.inf))
+    return last_least(np.where(close, brier @ weights, np.inf))
 
 
 def _best_for_numbers(errors, multiples, weights, copies):
     """Return the index of the multiple 1 unless another is significantly better."""
     errors = np.stack(errors)
-    best = _last_least(errors @ weights)
+    best = last_least(errors @ weights)
     for default in np.flatnonzero(multiples == 1):
         if not is_significant(errors[default] - errors[best], weights, copies):
             return int(default)
     return best
-
-
-def _last_least(errors):
-    """Return the index of the lowest error; in a tie, that of the largest sigma."""
-    return int(np.flatnonzero(errors <= errors.min() * (1 + TIE))[-1])
 
 
 def _sums_over_other_rows(

@@ -214,13 +214,13 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
         parts, shares = [], []
         for queries, own, path in batches(multiples):
             weights = targets.weight(own)
-            truth = _weighted_means(own, weights, mean)
+            truth = weighted_means(own, weights, mean)
             shares.append(weights)
             errors = np.empty((len(candidates), multiples.size, len(truth)))
             for k, (sums, *squares) in enumerate(path):
                 solved = targets.solve_all(sums, queries, multiples[k])
                 total = targets.weight(sums)
-                found = _weighted_means(solved, total, mean)
+                found = weighted_means(solved, total, mean)
                 if targets.are_labels:
                     # by Cauchy-Schwarz, n_rows is at most the total weight
                     least = np.maximum(total**2 / whole, np.finfo(float).tiny)
@@ -237,11 +237,9 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
         plain, fits = (rows[j, errors[j].argmin()] for j in (0, best))
         if not is_significant(plain - fits, weights, copies[: len(weights)]):
             best = 0
-        # In a tie, the largest multiple, and thus the narrowest kernel, is chosen. If
-        # all distinct rows are equally far apart, as for a one-hot encoded category,
-        # predictions then depend only on training rows equal to the query.
-        ties = errors[best] <= least[best] * (1 + TIE)
-        chosen = np.flatnonzero(ties)[-1]
+        # If all distinct rows are equally far apart, as for a one-hot encoded category,
+        # predictions with the narrowest kernel depend only on equal training rows.
+        chosen = last_least(errors[best])
         error = float(errors[best, chosen] / weights.sum())
         targets_of_best = candidates[best].with_error(error)
         return Best(float(multiples[chosen]), targets_of_best, error)
@@ -261,6 +259,11 @@ def _label_errors(found, truth, n_rows):
     own = n_rows * found[:, np.arange(len(truth)), truth.argmax(axis=1)]
     smoothed = (own + _ADDED / truth.shape[1]) / (n_rows + _ADDED)
     return mistakes(found, truth) - _LOG_LOSS * np.log(smoothed)
+
+
+def last_least(errors: np.ndarray) -> int:
+    """Return the index of the lowest error; in a tie, that of the largest sigma."""
+    return int(np.flatnonzero(errors <= errors.min() * (1 + TIE))[-1])
 
 
 def mistakes(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
@@ -288,7 +291,9 @@ def is_significant(
     return bool(total > n_errors * np.sqrt(parts @ parts))
 
 
-def _weighted_means(sums, weights, mean):
+def weighted_means(
+    sums: np.ndarray, weights: np.ndarray, mean: np.ndarray
+) -> np.ndarray:
     """Return weighted means of the targets; where weights vanish, the overall mean."""
     # sums (..., n_rows, n_columns), weights (n_rows,) -> (..., n_rows, n_averages)
     weights = weights[:, None]

@@ -24,6 +24,9 @@ _N_NEIGHBORS = 5
 _LEAST_SCORE, _USUAL_DISTANCES = 0.05, 0.99
 # Distances are limited, because they can be huge in nearly constant columns.
 _MOST_UNITS = 5.0
+# Differences up to these limits, between log weights and between distances in standard
+# deviations, may be rounding errors of float32, so such values count as equal.
+_TIES = 3e-4, 3e-6
 
 
 class ComparedRows(NamedTuple):
@@ -94,7 +97,8 @@ class Similarity:
         return self._compared(logs, closest.mean(axis=1))
 
     def _compared(self, logs: np.ndarray, distances: np.ndarray) -> ComparedRows:
-        scores = self.both.shares_below(self._least_share(logs, distances))
+        least = self._least_share(logs, distances)
+        scores = self.both.shares_below(least + _TIES[1])
         ratios = distances / self.unit if self.unit > 0 else distances
         ratios = np.clip(ratios, 1, _MOST_UNITS)
         low = np.maximum(1 - scores / _LEAST_SCORE, 0)
@@ -102,8 +106,8 @@ class Similarity:
 
     def _least_share(self, logs: np.ndarray, distances: np.ndarray) -> np.ndarray:
         """Return the lower of the two quantiles among the training rows."""
-        own = self.logs.shares_below(logs), self.closeness.shares_below(-distances)
-        return np.minimum(*own)
+        closeness = self.closeness.shares_below(_TIES[1] - distances)
+        return np.minimum(self.logs.shares_below(logs + _TIES[0]), closeness)
 
 
 def keeps_all_rows(model: Any) -> bool:

@@ -30,9 +30,11 @@ from .._workers import blas_within_processors
 from ..averages._base import BaseNadarayaWatson
 from ..averages._sampler_sigma import SampledRows
 from ..metric import LearnedMetric
+from ..metric._candidates import N_DRAWN
 from ..ridge._base import BaseRandomFeatureRidge
 from ..rows import plain_targets
 from ..rows.raw_table import TableReader, validated_table
+from ..rows.sample import DistinctSample
 from ..samplers import BaseFeatureSampler, CentersRBFSampler
 from ..tables import AnovaSampler
 from .blocks import Blocks, FittedPart, sum_over_blocks, tree_sum
@@ -401,8 +403,7 @@ def _columns_of_ridge(model, sampler, blocks, sample_weight):
 def _rows_of_ridge(shell, block):
     """Return a sample of a block's rows, from which one sigma per column is learned."""
     model, batch = read_rows(shell, *block[:3])
-    rows = empty_value(model, batch).rows_to_learn((batch,))
-    return FittedPart(rows, columns_of(model))
+    return FittedPart(DistinctSample.of([batch], N_DRAWN), columns_of(model))
 
 
 def _sums_of(shell, start, block):

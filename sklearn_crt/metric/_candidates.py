@@ -34,27 +34,27 @@ _OCTAVES = 2.0 ** np.arange(5)  # candidates for sigma in the comparison
 _SHARES, _ENOUGH = (0.25, 0.4), 250
 # minimum numbers of rows per feature for trying hat functions: numeric targets, labels
 _ROWS_PER_HAT = 5, 10
-# NCA is chosen only if its error is lower by this factor: it minimises leave-one-out
-# errors of the training rows, which then mislead models that select parameters by them.
+# The error of NCA counts as larger by this factor: it minimises leave-one-out errors of
+# the training rows, which then mislead models that select parameters by them.
 _FACTOR_OF_NCA = 1.03
-_MANY = 2500  # with more rows, the chosen metric is not relearned from all of them
-_COMPARED = 2500  # maximum number of rows from which AGOP learns in the comparison
+# For labels, the weight of a candidate falls by 1/e if its error is larger by this
+# proportion. Candidates with less than this share of the largest weight are left out.
+_TOLERANCE, _LEAST_SHARE = 0.05, 0.02
+# AGOP learns from at most so many rows in the comparison. With more rows, the metrics
+# are not learned again from all rows.
+_MANY = 2500
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
-# Ridge regression tries one sigma per column, learned from 400 rows. Leave-one-out
-# errors of these rows are too small, above all if there are few rows per column. For
-# each minimum number of rows per column, these are powers and multiples. With labels,
-# there must be _LEAST_OF_CLASS rows of each class per column, and the 400 rows are
-# drawn class by class from a sample of N_LEARNED[True] rows.
-N_LEARNED = {False: 400, True: 2**13}
-_OF_RIDGE: dict[int, list[tuple[float, float]]] = {
-    200: [(1, 1)],
-    50: [(0.5, 1), (0.5, 2), (1, 1)],
-    10: [(0.5, 1)],
-}
-_OF_CLASSIFICATION, _LEAST_OF_CLASS = [(0.5, 1.0), (1.0, 1.0)], 5
-# For ridge regression the penalty is larger than for metrics, which are tested on
-# held-out rows, and the search stops early, but not before it can leave a plateau.
-_PENALTY_OF_RIDGE, _STAGES_OF_RIDGE = 1.0, ((400, 4, 0.0), (400, 15, 0.3))
+# Ridge regression also tries one sigma per column, learned from up to MOST_LEARNED of
+# N_DRAWN rows. The leave-one-out errors of these candidates are too small, especially
+# if there are few rows per column. _OF_RIDGE therefore maps the minimum number of rows
+# per column to the candidates, as pairs of a power and a multiple. _OF_LABELS are those
+# for labels; they require _LEAST_OF_CLASS rows of each class per column. The penalty is
+# larger than for metrics, which are tested on held-out rows. Only the second stage of
+# the search stops early, so that the first can leave a plateau.
+N_DRAWN, MOST_LEARNED = 2**13, 400
+_OF_RIDGE = {200: ((1, 1),), 50: ((0.5, 1), (0.5, 2), (1, 1)), 10: ((0.5, 1),), 0: ()}
+_OF_LABELS, _LEAST_OF_CLASS = ((0.5, 1), (1, 1)), 5
+_PENALTY_OF_RIDGE, _STAGES_OF_RIDGE = 1.0, ((400, 8, 0.0), (400, 12, 0.3))
 # Rows are sorted by the fractional parts of a random projection with this scale, which
 # are rounded so that rounding errors do not change the order of equal rows.
 _TURNS, _DIGITS = 1024.0, 6
@@ -95,7 +95,7 @@ class Table:
     weights: np.ndarray  # (n_rows,)
     codes: np.ndarray  # (n_rows,) for labels, or (n_rows, n_outputs)
     targets: np.ndarray  # (n_rows, n_outputs), one-hot for labels, standardised
-    eps: float  # machine epsilon of the data type in which the rows were given
+    eps: float  # machine epsilon of the dtype in which the rows were given
 
     @classmethod
     def of(
@@ -109,17 +109,15 @@ class Table:
         place = np.round((S * along).sum(axis=1) % 1.0, _DIGITS)
         order = np.lexsort((*y.reshape(len(y), -1).T, place))
         X, y, weights = X[order], y[order], weights[order]
-        codes, ones = y.reshape(len(y), -1), np.ones(len(y))
+        codes = targets = y.reshape(len(y), -1)
         if by_class:
             classes, codes = np.unique(y, return_inverse=True)
-            targets = one_hot_weights(codes, ones, classes.size, float)
-        else:
-            targets = codes
+            targets = one_hot_weights(codes, np.ones(len(y)), classes.size, float)
         share = weights / weights.sum()
+        size = np.sqrt(share @ targets**2)
         targets = targets - share @ targets
         deviation = np.sqrt(share @ targets**2)
-        least = 1e-12 * np.sqrt(share @ codes.reshape(len(y), -1) ** 2)
-        varies = deviation > least
+        varies = deviation > 1e-12 * size
         targets = targets[:, varies] / deviation[varies]
         codes = codes if by_class else targets
         return cls(X, weights, codes, targets, eps)
@@ -142,12 +140,14 @@ class Table:
 
 
 def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> Metric:
-    """Return the metric of the chosen method, or the candidate with the lowest error.
+    """Return the metric of the chosen method, or that of the best candidates.
 
     A metric would seem too accurate on the rows from which it was learned. Candidates
     are therefore learned without the last rows, which are predicted by local linear
     fits to all other rows. With ``columns="auto"``, hat functions are not tried if
     there are few rows per feature, because they could have the lowest error by chance.
+    For numbers, the candidate with the lowest error is returned. For labels, errors of
+    few held-out rows differ by chance, so the result is a weighted mean of candidates.
     """
     method, columns = parameters.method, parameters.columns
     linear, hats = (Learner(table, parameters, kind, step) for kind in (False, True))
@@ -159,25 +159,34 @@ def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> M
         if not hats.features.has_hats or (columns == "auto" and least > n_rows):
             columns = "linear"
     methods = ["agop", "nca"] if table.by_class else ["evidence", "agop"]
+    methods = methods if method == "auto" else [method]
     candidates = [] if columns == "hats" else [(linear, each) for each in methods]
-    method_of_hats = "agop" if table.by_class else "evidence"
-    candidates += [] if columns == "linear" else [(hats, method_of_hats)]
-    if method != "auto":
-        kinds = {"linear": [linear], "hats": [hats], "auto": [linear, hats]}
-        candidates = [(learner, method) for learner in kinds[columns]]
+    candidates += [] if columns == "linear" else [(hats, methods[0])]
     learner, method = candidates[0]
     scores = {}
     if len(candidates) > 1 and table.n_held:
-        errors = []
-        for each, name in candidates:
+        errors = np.empty(len(candidates))
+        for k, (each, name) in enumerate(candidates):
             error = each.fit(name).error
-            errors.append(error * (_FACTOR_OF_NCA if name == "nca" else 1))
+            errors[k] = error * (_FACTOR_OF_NCA if name == "nca" else 1)
             name += ", hats" if each.hats else ""
             n_outputs = table.targets.shape[1]
             scores[name] = -error if table.by_class else 1 - error / n_outputs
             step()
         learner, method = candidates[int(np.argmin(errors))]
         n_rows = table.n_seen if table.n_seen >= _MANY else n_rows
+        if table.by_class:
+            shares = np.exp((1 - errors / errors.min()) / _TOLERANCE)
+            learner, parts = linear, []
+            for (each, name), share in zip(candidates, shares.tolist(), strict=True):
+                if share > _LEAST_SHARE:
+                    learner = hats if each.hats else learner
+                    scale = math.sqrt(share) * each.fit(name).multiple
+                    parts.append(scale * each.components(each.root(name, n_rows)).T)
+            # without hat functions, there are only the first of the features
+            d = learner.features.means.size
+            roots = [np.pad(part, ((0, d - len(part)), (0, 0))) for part in parts]
+            return learner.metric(method, np.hstack(roots), scores)
     return learner.metric(method, learner.root(method, n_rows), scores)
 
 
@@ -226,7 +235,7 @@ class Learner:
             M = first @ first.T
             return root_of(learn_agop(S, targets, weights, M, seed=seed))
         name = "evidence" if self.hats else "agop"
-        first = self.root(name, min(n_rows, _COMPARED))
+        first = self.root(name, min(n_rows, _MANY))
         start = self.components(first) * self.unit * self.fit(name).multiple
         codes = table.codes[:n_rows]
         return learn_nca(S, codes, weights, start, seed=seed, step=self.step).T
@@ -258,7 +267,7 @@ class Learner:
 
     def _search(self, method: str) -> Best:
         table, last = self.table, slice(None, -_KEYS - 1, -1)
-        n_rows = min(table.n_seen, _COMPARED) if method == "agop" else table.n_seen
+        n_rows = min(table.n_seen, _MANY) if method == "agop" else table.n_seen
         root = self.root(method, n_rows)
         rows = Frame(self.unit).rows(self.S[last] @ self.components(root).T)
         weights, codes = table.weights[last], table.codes[last]
@@ -283,15 +292,6 @@ class Learner:
         return Metric(method, scores, features, components, slopes, metric, deviation)
 
 
-def candidates_of_columns(n_rows: float, n_columns: int) -> list[tuple[float, float]]:
-    """Return the candidates of ridge regression with one sigma per column.
-
-    Each is a power and a multiple (see ``sigmas_of_columns``).
-    """
-    tried = n_columns if 1 < n_columns <= N_LEARNED[False] else math.inf
-    return next((found for n, found in _OF_RIDGE.items() if n_rows / tried >= n), [])
-
-
 def sigmas_of_columns(
     X: np.ndarray,
     targets: np.ndarray,
@@ -300,27 +300,27 @@ def sigmas_of_columns(
     default: float,
     n_rows: float,
 ) -> tuple[np.ndarray, ...]:
-    """Return the sigma of each column for each candidate of ridge regression.
+    """Return candidates for ridge regression, each with one sigma per column.
 
-    Of the columns, which are standardised, a Gaussian process on at most 400 rows
-    learns the values with the most evidence. A candidate is a multiple of these values,
-    whose ratios to the geometric mean are raised to a power. Constant columns, and all
-    columns if the targets are constant, get the default. ``codes`` are those of labels,
-    and the targets are then indicators; ``n_rows`` is the number of all training rows.
+    A Gaussian process on up to 400 rows with standardised columns learns the values
+    that maximise its evidence. For each candidate, the ratios of these values to their
+    geometric mean are raised to a power, and all values are multiplied by a constant.
+    Constant columns, and all columns if the targets are constant, get the default.
+    ``n_rows`` is the number of training rows. For classifiers, ``codes`` are the codes
+    of the labels, and ``targets`` their indicators.
     """
     # X (n, d), targets (n,) or (n, k), weights, codes (n,) -> (d,) for each candidate
-    candidates = candidates_of_columns(n_rows, X.shape[1])
+    tried = next(tried for n, tried in _OF_RIDGE.items() if n_rows >= n * X.shape[1])
+    rank = np.arange(len(X))
     if codes is not None:
-        if np.unique(codes, return_counts=True)[1].min() < _LEAST_OF_CLASS * X.shape[1]:
-            return ()
-        candidates = _OF_CLASSIFICATION
         # equally many rows of each class, or all rows of classes with fewer rows
-        order, rank = np.argsort(codes, kind="stable"), np.empty(len(codes))
-        rank[order] = np.arange(len(codes)) - np.searchsorted(
-            codes[order], codes[order]
-        )
-        chosen = np.argsort(rank, kind="stable")[: N_LEARNED[False]]
-        X, targets, weights = X[chosen], targets[chosen], weights[chosen]
+        order, fewest = np.argsort(codes, kind="stable"), np.bincount(codes).min()
+        rank[order] = rank - np.searchsorted(codes[order], codes[order])
+        tried = _OF_LABELS if fewest >= _LEAST_OF_CLASS * X.shape[1] else ()
+    if not tried:
+        return ()
+    chosen = np.argsort(rank, kind="stable")[:MOST_LEARNED]
+    X, targets, weights = X[chosen], targets[chosen], weights[chosen]
     table = Table.of(X, targets, weights, by_class=False)
     columns = ColumnFeatures.of(table.X, table.weights, hats=False, eps=table.eps)
     same = np.full(X.shape[1], default)
@@ -331,7 +331,7 @@ def sigmas_of_columns(
     # rounded to quarter octaves, which hardly ever depend on rounding errors
     octaves = np.rint(logs[:-1] * (4 / math.log(2))) / 4
     found, mean = [], octaves.mean()
-    for power, multiple in candidates:
+    for power, multiple in tried:
         sigma = multiple * 2.0 ** (mean + power * (octaves - mean))
         found.append(same.copy())
         found[-1][columns.kept] = sigma / columns.deviation

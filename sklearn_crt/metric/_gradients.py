@@ -200,7 +200,6 @@ def learn_agop(
     weight to the directions that the training rows determine most precisely.
     """
     # X (n, d), targets (n, k), weights (n,), metric (d, d) -> (d, d)
-    X, targets, weights = (a[: MOST_ROWS["agop"]] for a in (X, targets, weights))
     m = _FREQUENCIES[0] + _FREQUENCIES[1] * X.shape[1]
     m = max(16, min(_MOST_FREQUENCIES, m, len(X)))
     share, held = weights / weights.sum(), np.arange(len(X)) % _HELD_OUT == 0
@@ -280,8 +279,7 @@ def nca_gradient(
     all rows. Rows that are alone in their class are ignored.
     """
     # A (r, d), X (n, d), codes and weights (n,) -> (r, d)
-    # G is twice the gradient of the loss with respect to squared distances, (n_queries,
-    # n)
+    # G, (n_queries, n), is twice the gradient with respect to squared distances
     Z = X @ A.T
     queries, own = Z[:n_queries], np.arange(n_queries)
     logs = sq_distances(queries, Z)

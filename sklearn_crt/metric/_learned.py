@@ -114,13 +114,13 @@ class LearnedMetric(
     n_components : int, default=None
         Number of columns to return, at most the number of columns of X. They correspond
         to the directions of largest variance under the metric. With None, up to 24
-        columns are returned, but no more than there are features (see ``columns``). If
-        all columns of X are constant, a single column of zeros is returned.
+        columns are returned, but no more than there are features (see ``columns``), or
+        a single column of zeros if all columns of X are constant.
     method : {"auto", "evidence", "agop", "nca"}, default="auto"
-        How the metric is learned (see Notes). ``"auto"`` selects the candidate for
-        which local linear regression has the lowest error on held-out rows, but
-        ``"nca"`` only if its error is at least 3 % lower than all others. ``"nca"``
-        requires labels, which may be stored as floats.
+        How the metric is learned (see Notes). ``"auto"`` compares candidates by the
+        error of local linear regression on held-out rows. It selects the one with the
+        lowest error or, for labels, averages those with low errors. ``"nca"`` requires
+        labels, which may be stored as floats.
     columns : {"auto", "linear", "hats"}, default="auto"
         Type of the features that are computed from individual columns; the map is
         linear in these features. With ``"linear"``, they are the standardised columns,
@@ -147,10 +147,11 @@ class LearnedMetric(
         Diagonal of the metric for standardised columns, scaled to sum to 1; zero for
         constant columns.
     method_ : str
-        The method that was chosen. It is ``"none"`` if nothing can be learned because
-        there is only one class, or because the targets or the rows are constant.
+        The method with the lowest error. It is ``"none"`` if nothing can be learned
+        because there is only one class, or because the targets or the rows are
+        constant.
     columns_ : {"linear", "hats"}
-        The chosen type of features.
+        ``"hats"`` if the metric uses hat functions.
     scores_ : dict
         Score of local linear regression with each candidate metric, on rows from which
         the metric was not learned; larger is better. The score is R² for numerical
@@ -192,6 +193,13 @@ class LearnedMetric(
     * ``"nca"`` is neighbourhood components analysis [3]_. It minimises the log loss of
       leave-one-out kernel averages by 150 steps of Adam on minibatches of 1000 rows,
       starting from the metric of ``"agop"`` (with hat functions, ``"evidence"``).
+
+    Errors on a few hundred held-out rows differ by chance. For labels, ``"auto"``
+    therefore averages the squared distances of the candidates, multiplied by the square
+    of their ``sigma``. A candidate with error e has the weight :math:`\exp((1 - e /
+    e_0) / 0.05)`, where :math:`e_0` is the lowest error. Candidates with weights below
+    0.02 are not used. The error of ``"nca"`` is increased by 3 %, because it makes
+    leave-one-out errors of the training rows too optimistic.
 
     ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The
     result is the same as after ``fit`` on all rows together. To this end, the
@@ -286,6 +294,13 @@ class LearnedMetric(
         rows.
         """
         y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+        large = y.dtype.kind in "iu" and np.any(np.abs(y.astype(float)) > _MOST_WHOLE)
+        if large and are_labels(y):
+            raise ValueError(
+                "y has integers beyond 2^53, which are not exact as floats. Pass "
+                "labels as strings, y.astype(str), or numbers as floats, "
+                "y.astype(float)."
+            )
         if y.ndim == 2 and y.dtype.kind not in "fiub":
             raise ValueError(
                 f"y has {y.shape[1]} columns of {y.dtype}: several outputs must be "
@@ -318,7 +333,7 @@ class LearnedMetric(
 
     @property
     def method_(self) -> str:
-        """The method that was chosen."""
+        """The method with the lowest error."""
         return self._value.solution.method
 
     @property

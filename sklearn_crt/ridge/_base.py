@@ -75,10 +75,10 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         between rows. ``"auto"`` selects the multiple of ``"scale"`` with the lowest
         leave-one-out error or, for classifiers, log loss among 1/4, 1/2, 1 and 2, and
         also 4 and 8 if X has one or two columns; it keeps a ``sigma`` that was set on a
-        sampler. With the name of a kernel or a kernel object, it may also select one
-        number per column (see the Notes of :class:`RandomFeatureRidge`). If the kernel
-        is ``"linear"``, a callable, a ``FrozenEstimator`` or a transformer
-        of another package, ``sigma`` must be ``"auto"`` and has no effect.
+        sampler. If the kernel is a name or a kernel object, ``"auto"`` may also select
+        one number per column (see the Notes of :class:`RandomFeatureRidge`). If the
+        kernel is ``"linear"``, a callable, a ``FrozenEstimator`` or a transformer of
+        another package, ``sigma`` must be ``"auto"`` and has no effect.
     n_components : int or "auto", default="auto"
         Number of features. With ``"auto"``, it is the number of rows, but at least 1024
         and at most 2048. If there are more than 16,384 rows, it is 1024, because the
@@ -292,7 +292,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         return found, rows, value
 
     def _variances(self, X, method):
-        """Return the variances of predictions relative to the noise, and the value."""
+        """Return variances of predictions in units of the noise, and the value."""
 
         def variances(value, Z):
             return (value.solution.variance(Z),)
@@ -318,9 +318,10 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         -------
         n_effective : ndarray of shape (n_samples,)
             Number of targets whose mean would have the same variance as the prediction:
-            1 / v with the variance v in the Notes of :class:`RandomFeatureRidge`. It is
-            less than 1 for distant rows, whose predictions the training rows hardly
-            determine. If outputs have different penalties, it is the lowest number.
+            1 / v with the variance v in the Notes of :class:`RandomFeatureRidge`. It
+            can be less than 1 for distant rows, because the training rows hardly
+            determine their predictions. If outputs have different penalties, it is the
+            lowest number among the outputs.
 
         Examples
         --------

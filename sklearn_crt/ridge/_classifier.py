@@ -90,11 +90,10 @@ class RandomFeatureRidgeClassifier(
     the log loss is computed on fewer rows, so that the number of rows times the number
     of classes is about 65,536.
 
-    Candidates with one ``sigma`` per column are h and s, as in
-    :class:`RandomFeatureRidge`, whose targets are then the indicators. They are learned
-    from equally many rows of each class, or all rows of a class with fewer rows. They
-    are tried if each class has at least five rows per column, and selected if the log
-    loss is lower by 5 %.
+    If each class has at least five rows per column, there are two candidates with one
+    ``sigma`` per column: :math:`\sigma_{1/2}` and :math:`\sigma_1`, which the Notes of
+    :class:`RandomFeatureRidge` define. They are learned from the same number of rows of
+    each class, or from all rows of a class that has fewer rows.
 
     References
     ----------

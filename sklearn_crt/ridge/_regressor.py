@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from .._compat import RandomState
 from .._kernel_parameter import KernelLike
 from .._quantiles import IntervalsMixin
 from .._supervised import NumbersMixin
-from ..rows import Sigma, TableLike
+from ..rows import Sigma
 from ._base import BaseRandomFeatureRidge
 
 
@@ -57,8 +57,8 @@ class RandomFeatureRidge(
         Notes).
     noise_variance_ : float or ndarray of shape (n_outputs,)
         Estimated variance of the targets around their expectation: :math:`s^2` in the
-        Notes. If it is less than 1e-8 times the variance of the targets, the mean of
-        :math:`e_i^2 (1 - h_i)` is used if that is larger.
+        Notes. If :math:`s^2` is less than 1e-8 times the variance of the targets, it is
+        replaced by the mean of :math:`e_i^2 (1 - h_i)`, provided that this is larger.
 
     See Also
     --------
@@ -91,16 +91,17 @@ class RandomFeatureRidge(
     become unreasonably large (``python -m benchmarks.choices ridge_tables`` compares
     errors on twelve tables).
 
-    With ``sigma="auto"`` and the name of a kernel or a kernel object, there are further
+    With ``sigma="auto"``, if the kernel is a name or a kernel object, there are further
     candidates with one sigma per column, which is small for columns that hardly affect
-    the targets. They are computed from s, the inverse length scales of a Gaussian
-    process that maximise a penalised marginal likelihood ([2]_ section 5.1) in up to 19
-    iterations of L-BFGS on a random sample of 400 rows, drawn like the one above. With
-    at least 200 rows per column, the candidate is s. With fewer rows, leave-one-out
-    errors of s may be too small, and h lies halfway between s and a common value of the
-    standardised columns, on a logarithmic scale: the candidates are h, 2 h and s with
-    at least 50 rows per column, and h with at least ten. With fewer rows, one column or
-    more than 400 columns there are none.
+    the targets. Let :math:`\sigma_1` be the inverse length scales of a Gaussian process
+    that maximise a penalised marginal likelihood ([2]_ section 5.1), found in up to 20
+    iterations of L-BFGS on a random sample of 400 rows, drawn like the one above. For
+    standardised columns and on a logarithmic scale, let :math:`\sigma_{1/2}` be halfway
+    between :math:`\sigma_1` and its mean over the columns. With at least 200 rows per
+    column, :math:`\sigma_1` is the only further candidate. With at least 50 rows per
+    column, the candidates are :math:`\sigma_{1/2}`, :math:`2 \sigma_{1/2}` and
+    :math:`\sigma_1`, and with at least ten only :math:`\sigma_{1/2}`. With fewer rows
+    per column, a single column or more than 400 columns, there are none.
 
     For a row with centred features z, the standard deviation of a new target is
 
@@ -184,43 +185,11 @@ class RandomFeatureRidge(
         """Estimated variance of the targets around their expectation."""
         return self._squeezed(self._value.solution.noise)
 
-    @overload
-    def predict(
-        self, X: TableLike, return_std: Literal[False] = False
-    ) -> np.ndarray: ...
-
-    @overload
-    def predict(
-        self, X: TableLike, return_std: Literal[True]
-    ) -> tuple[np.ndarray, np.ndarray]: ...
-
-    def predict(self, X: TableLike, return_std: bool = False) -> Any:
-        """Return predictions, and optionally their standard deviations.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-        return_std : bool, default=False
-            Whether to return standard deviations as well. With ``clip=True`` they are
-            computed in any case; with ``clip=False`` they cost D (D + 1) additional
-            operations per row for D random features.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predicted expectations of the targets, in float64 even for float32 rows.
-            With ``clip=True`` they are limited as described in the Notes of the class.
-        std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Standard deviations of new targets, including the noise. They are infinite
-            if the training rows leave no degrees of freedom to estimate the noise. They
-            are returned only if ``return_std=True``.
-        """
+    def _mean_and_std(self, X, return_std):
         mean, variance, value = self._moments(X, "predict", variance=return_std)
         if not return_std:
-            return self._output(mean, X)
-        std = np.sqrt(value.solution.noise * (1 + variance))
-        return self._output(mean, X), self._output(std, X)
+            return mean, None
+        return mean, np.sqrt(value.solution.noise * (1 + variance))
 
     def _moments(self, X, method, *, variance=True, value=None):
         """Return predictions, variances relative to the noise, and the fitted value."""

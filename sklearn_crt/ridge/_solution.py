@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -28,8 +28,8 @@ _EXACT = 2e-12
 # standard deviation of the prior, relative to that of the targets. For larger values,
 # predictions for distant rows would become unreasonably large.
 _MOST_SPREAD = 5.0
-# If the noise variance is below this proportion of the variance of the targets, the sum
-# of squared residuals consists of rounding errors or of the error of the features.
+# If the noise variance is below this proportion of the variance of the targets, the
+# residuals mainly reflect rounding errors or the approximation error of the features.
 _INTERPOLATED = 1e-8
 # If a row alone determines its prediction up to rounding, its leave-one-out error
 # cannot be computed. This is assumed if 1 minus its leverage is below _LEAST_LEFT, or
@@ -43,12 +43,9 @@ _TIE = 1e-6
 # often has a larger log loss than others, but log losses alone are too uncertain on
 # small tables.
 _NEAR = 1.1
-# In classification, one sigma per column is selected only if the log loss is lower by
-# this proportion, because the rows from which it is learned contribute to the loss.
-_GAIN = 0.05
 _LEAST_FREEDOM = 0.001  # minimum residual degrees of freedom per row
-# In classifiers with more features, variances of predictions are estimated from this
-# number of random combinations of the axes, with a relative standard error of 18 %.
+# If a classifier has more features than this, it estimates the variances of predictions
+# from this number of random combinations of the axes, with a standard error of 18 %.
 _COMBINED = 64
 
 
@@ -326,7 +323,7 @@ class Regression:
         self._similarities = None
         if self._shared:
             root = np.sqrt(self._factors[:, :1]) * self._combinations
-            # single precision, because they are by far the largest part of the model
+            # single precision, because the axes are the largest part of the model
             self._axes = (self.vectors @ root).astype(np.float32)
             self._factors = np.ones((root.shape[1], 1))
             estimate = self.mean_variance + np.sum((along @ root) ** 2, axis=1)
@@ -436,15 +433,3 @@ class Regression:
             spread=self._total / self.moments.weight,
             similarities=self._similarities,
         )
-
-
-def best_of(path: Sequence[Any], solutions: Sequence[Solution]) -> int:
-    """Return the index of the solution with the lowest score; in a tie, the first.
-
-    In classification, one sigma per column has to lower the log loss by _GAIN.
-    """
-    scores = [solution.score for solution in solutions]
-    for place, (member, solution) in enumerate(zip(path, solutions, strict=True)):
-        if solution.log_losses is not None and np.ndim(getattr(member, "sigma_", 0)):
-            scores[place] *= 1 + _GAIN
-    return int(np.argmin(scores))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -27,12 +27,12 @@ from .._map_sums import MapSums, map_of
 from .._quantiles import Errors, LeftOut
 from .._state import same
 from ..averages._exact import as_kind
-from ..metric._candidates import N_LEARNED, candidates_of_columns, sigmas_of_columns
+from ..metric._candidates import MOST_LEARNED, N_DRAWN, sigmas_of_columns
 from ..rows import Rows
 from ..rows.sample import DistinctSample
 from ._link import Link
 from ._moments import Moments, MomentSums, by_threads, chunks_of, width_of
-from ._solution import HeldOut, Regression, Solution, best_of
+from ._solution import HeldOut, Regression, Solution
 
 # candidates for sigma, as multiples of sigma="scale"
 _MULTIPLES = 0.25, 0.5, 1.0, 2.0
@@ -46,9 +46,8 @@ FEWEST, MOST, _MANY = 1024, 2048, 2**14
 # With at least this many features, sigma is selected with half of them, which takes a
 # quarter of the time. Their frequencies are a subset of those of all features.
 _WIDE = 1024
-# number of rows per feature that are used to select sigma, and maximum number of rows
-# whose leave-one-out predictions are then compared; more rows hardly help
-_ROWS_A_COLUMN, _N_COMPARED = 16, 2048
+# number of rows per feature that are used to select sigma; more rows hardly help
+_ROWS_A_COLUMN = 16
 # Maximum number of distinct rows for which leave-one-out predictions are computed. The
 # sample has at most _SAMPLED_ENTRIES entries, unless this is fewer than _LEAST_SAMPLED
 # rows.
@@ -136,7 +135,7 @@ class RidgeSums(MapSums):
     settings: Settings
     selects_sigma: bool  # False once sigma has been chosen
     resizes: bool  # whether the number of rows determines the number of features
-    sigmas_of_columns: tuple[np.ndarray, ...] = ()  # (n_features,), more candidates
+    sigmas_of_columns: tuple[np.ndarray, ...] = ()  # candidates, each (n_features,)
     path: tuple[Any, ...] = ()  # (n_sigmas,), fitted samplers
     moments: tuple[Moments, ...] = ()  # (n_sigmas,)
     # a sample of the rows from which moments have been computed
@@ -204,10 +203,7 @@ class RidgeSums(MapSums):
         return self._with_best_sigma_of(self.kept)._with_sums_of(self.kept, step)
 
     def _with_sums_of(
-        self,
-        batches: tuple[Batch, ...],
-        step: Step = no_step,
-        n_sampled: int = _N_SAMPLED,
+        self, batches: tuple[Batch, ...], step: Step = no_step
     ) -> RidgeSums:
         path, moments, sample = self.path or self._members(), self.moments, self.sample
         for batch in batches:
@@ -215,7 +211,7 @@ class RidgeSums(MapSums):
             pairs = zip(moments, new, strict=True)
             moments = tuple(a + b for a, b in pairs) if moments else new
             most = _SAMPLED_ENTRIES // max(1, batch.X.shape[1])
-            size = min(n_sampled, max(_LEAST_SAMPLED, most))
+            size = min(_N_SAMPLED, max(_LEAST_SAMPLED, most))
             drawn = DistinctSample.of([batch], size)
             sample = drawn if sample is None else sample + drawn
             step()
@@ -269,23 +265,18 @@ class RidgeSums(MapSums):
     @property
     def learns_columns(self) -> bool:
         """Whether candidates with one sigma per column are learned."""
-        if not self.selects_sigma or self.settings.n_classes == 1:
+        if not self.selects_sigma:
             return False
-        tried = candidates_of_columns(self._n_rows, self.sampler.n_features_in_)
-        return bool(tried) and is_row_kernel(self.settings.kernel)
-
-    def rows_to_learn(self, batches: tuple[Batch, ...]) -> DistinctSample:
-        """Return a sample for ``with_columns_of``."""
-        by_class = self.settings.n_classes is not None
-        return DistinctSample.of(batches, N_LEARNED[by_class])
+        few = 1 < self.sampler.n_features_in_ <= MOST_LEARNED
+        return few and is_row_kernel(self.settings.kernel)
 
     def with_columns_of(self, sample: DistinctSample) -> RidgeSums:
         """Return the sums with one sigma per column, learned from the sample."""
         X = as_kind(sample.X, np.ndarray)
-        targets = self.settings.targets(sample.y)
         codes = None if self.settings.n_classes is None else sample.y
-        known = X, targets, sample.weights, codes, self.sampler.sigma_, self._n_rows
-        return replace(self, sigmas_of_columns=sigmas_of_columns(*known))
+        known = X, self.settings.targets(sample.y), sample.weights, codes
+        found = sigmas_of_columns(*known, self.sampler.sigma_, self._n_rows)
+        return replace(self, sigmas_of_columns=found)
 
     def _with_best_sigma_of(self, batches: tuple[Batch, ...]) -> RidgeSums:
         """Return the sums for the sigma that is best on a sample of the rows.
@@ -295,7 +286,7 @@ class RidgeSums(MapSums):
         """
         value = replace(self, kept=())
         if self.learns_columns:
-            value = value.with_columns_of(value.rows_to_learn(batches))
+            value = value.with_columns_of(DistinctSample.of(batches, N_DRAWN))
         value = replace(value, path=value._members())
         if len(value.path) == 1:
             return value
@@ -308,8 +299,9 @@ class RidgeSums(MapSums):
             return value
         part = DistinctSample.of(batches, _ROWS_A_COLUMN * width)
         rows = Batch(part.X, part.y, part.weights)
-        on_part = replace(value, path=path)
-        on_part = on_part._with_sums_of((rows,), n_sampled=_N_COMPARED)
+        on_part = replace(value, path=path)._with_sums_of((rows,))
+        sample = DistinctSample.of((rows,), _N_SAMPLED // 2)  # enough rows to compare
+        on_part = replace(on_part, sample=sample)
         best = value.path[on_part.best]
         return replace(value, path=(best,), scores_before=on_part.table)
 
@@ -363,7 +355,7 @@ class RidgeSums(MapSums):
             )
             solutions.append(regression.solution())
             left_out.append(regression.left_out)
-        best = best_of(self.path, solutions)
+        best = _best_of(solutions)
         calibration = settings.calibration(left_out[best], solutions[best], shares)
         solutions[best] = replace(solutions[best], calibration=calibration)
         return tuple(solutions)
@@ -379,7 +371,7 @@ class RidgeSums(MapSums):
     @cached_property
     def best(self) -> int:
         """Index of the best sigma in ``path``."""
-        return best_of(self.total.path, self.solutions)
+        return _best_of(self.solutions)
 
     @property
     def solution(self) -> Solution:
@@ -447,3 +439,8 @@ class RidgeSums(MapSums):
 
         blocks = [block for part in by_threads(of_part, path, X) for block in part]
         return [np.concatenate(each) for each in zip(*blocks, strict=True)]
+
+
+def _best_of(solutions: Sequence[Solution]) -> int:
+    """Return the index of the solution with the lowest score; in a tie, the first."""
+    return int(np.argmin([solution.score for solution in solutions]))

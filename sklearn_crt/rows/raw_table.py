@@ -17,6 +17,7 @@ from .targets import is_missing, kind_of, plain_targets
 
 NUMBER, CATEGORY, EMPTY = "number", "category", "empty"
 _FEW_ROWS = 10
+_LARGEST_WHOLE = 2**53  # all smaller integers are exact in float64
 _EPOCH, _DAY = np.datetime64(0, "us"), np.timedelta64(1, "D")
 
 
@@ -131,8 +132,8 @@ class TableReader:
 
     def read(self, X: Any) -> np.ndarray:
         """Convert a validated table to a matrix."""
-        plain = not is_data_frame(X) and X.dtype.kind in "biuf"
-        if plain:
+        plain = "bf" if CATEGORY in self.kinds else "biuf"
+        if not is_data_frame(X) and X.dtype.kind in plain:
             keep = X.dtype == np.float32 and CATEGORY not in self.kinds
             matrix = np.array(X, np.float32 if keep else np.float64, order="C")
             matrix[:, np.array(self.kinds) == EMPTY] = np.nan
@@ -249,7 +250,9 @@ def codes_of(column: Any) -> np.ndarray:
     """Return the code of each category in a column, and NaN for missing values."""
     kind = getattr(column.dtype, "kind", "O")
     if isinstance(column.dtype, np.dtype) and kind in "biuf":
-        return np.asarray(column).astype(np.float64)
+        codes = np.asarray(column).astype(np.float64)
+        if kind in "bf" or not np.any(np.abs(codes) > _LARGEST_WHOLE):
+            return codes
     values = np.asarray(column, dtype=object).tolist()
     known: dict[Any, float] = {}
     codes = np.empty(len(values))
@@ -269,7 +272,10 @@ def _code(value: Any) -> float:
     """Return the code of a category, which is the number itself or a hash."""
     if is_missing(value):
         return np.nan
-    if kind_of(type(value)) in ("boolean", "integer", "number"):
+    kind = kind_of(type(value))
+    # different integers beyond this limit can be equal as floats
+    exact = kind != "integer" or abs(value) <= _LARGEST_WHOLE
+    if exact and kind in ("boolean", "integer", "number"):
         return float(value)
     high, low = (murmurhash3_32(str(value), seed, positive=True) for seed in (0, 1))
     return float(high * 2**20 + low % 2**20)  # float64 represents 52 bits exactly

@@ -142,7 +142,8 @@ class KernelRegressor(IntervalsMixin, RegressorMixin, BaseKernelModel):
     out if its weight on the first fold is below 0.1, or below 0.25 for class
     probabilities. In regression, predictions of each model may exceed the range of the
     targets by at most a fifth of this range. All prediction intervals have the same
-    width, which is calibrated on the cross-validated errors.
+    width, which is calibrated on the cross-validated errors. With fewer than 40 rows,
+    the intervals and standard deviations are those of :class:`RandomFeatureRidge`.
 
     References
     ----------
@@ -165,31 +166,13 @@ class KernelRegressor(IntervalsMixin, RegressorMixin, BaseKernelModel):
     def _read_targets(self, y: np.ndarray, V: np.ndarray, sample_weight: Any) -> Any:
         return as_numbers(y), sample_weight
 
-    def predict(self, X: TableLike, return_std: bool = False) -> Any:
-        """Predict targets.
-
-        Parameters
-        ----------
-        X : {data frame, array-like} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-        return_std : bool, default=False
-            Whether to return standard deviations as well.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Predicted targets.
-        std : ndarray of shape (n_samples,)
-            Standard deviations of new targets around the predictions: the root mean
-            square of the cross-validated errors. They are returned only if
-            ``return_std=True``.
-        """
+    def _mean_and_std(self, X: Any, return_std: bool) -> tuple[np.ndarray, Any]:
         V, mean, blend = self._predictions(X, "predict")
         if not return_std:
-            return mean[:, 0]
-        if blend.errors is None:  # there are few rows
-            return mean[:, 0], blend.anova.predict(V, return_std=True)[1]
-        return mean[:, 0], np.full(len(mean), blend.errors.root_mean_squares[0])
+            return mean, None
+        if blend.errors is None:  # too few rows for cross-validation
+            return mean, blend.anova.predict(V, return_std=True)[1][:, None]
+        return mean, np.full(mean.shape, blend.errors.root_mean_squares)
 
     def _quantiles(self, X: Any, method: str, levels: np.ndarray) -> np.ndarray:
         V, mean, blend = self._predictions(X, method)

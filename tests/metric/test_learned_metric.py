@@ -102,18 +102,28 @@ def test_hats_separate_classes_by_several_intervals(rng):
     assert 1 - correct["auto"] < 0.7 * (1 - correct["linear"])
 
 
-@pytest.mark.parametrize("error, chosen", [(0.98, "agop"), (0.96, "nca")])
-def test_nca_needs_a_clearly_lower_error(error, chosen, rng, monkeypatch):
+@pytest.mark.parametrize("error, chosen", [(0.98, "agop"), (0.96, "nca"), (0.5, "nca")])
+def test_metrics_for_labels_are_averaged(error, chosen, rng, monkeypatch):
+    """Weights fall by 1/e if the error, that of NCA times 1.03, is 5 % larger."""
     X, y = noisy(rng, 120)
-    search, errors = Learner._search, {"agop": 1.0, "nca": error}
+    errors, search = {"agop": 1.0, "nca": error}, Learner._search
+    multiples = {"agop": 2.0, "nca": 3.0}
 
     def found(self, method):
-        return search(self, method)._replace(error=errors[method])
+        best = search(self, method)
+        return best._replace(error=errors[method], multiple=multiples[method])
 
     monkeypatch.setattr(Learner, "_search", found)
     metric = LearnedMetric(random_state=0).fit(X, y)
     assert metric.method_ == chosen
     assert metric.scores_ == {"agop": -1.0, "nca": -error}
+    own = np.array([1.0, 1.03 * error])
+    shares = np.exp((1 - own / own.min()) / 0.05) * [4.0, 9.0]
+    shares[own > 1.3 * own.min()] = 0
+    single = [LearnedMetric(method=m, random_state=0).fit(X, y) for m in errors]
+    expected = sum(s * m.metric_ for s, m in zip(shares, single, strict=True))
+    unit = metric.metric_.trace() / expected.trace()
+    assert_allclose(metric.metric_, expected * unit, atol=1e-8 * metric.metric_.max())
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -540,6 +550,8 @@ def test_errors(rng):
             lambda: LearnedMetric().fit(X, np.array([["a", "b"]] * 60)),
         ),
         ("at least one non-zero", lambda: LearnedMetric().fit(X, y, np.zeros(60))),
+        # as floats, the labels would be equal
+        ("integers beyond 2.53", lambda: LearnedMetric().fit(X, 2**60 + y)),
         (
             "n_components=7 must be at most the number of features, 6",
             lambda: LearnedMetric(7).fit(X, y),

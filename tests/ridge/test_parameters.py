@@ -108,6 +108,14 @@ def test_callables_are_used_by_nystroem(table):
 
 
 @pytest.mark.parametrize(
+    "values", [lambda A, B: np.full((len(A), len(B)), np.nan), lambda A, B: np.ones(3)]
+)
+def test_values_of_callables_are_checked(values, table):
+    with pytest.raises(ValueError, match="kernel must return a finite value for each"):
+        RandomFeatureRidge(values).fit(*table)
+
+
+@pytest.mark.parametrize(
     "kernel", [2.0 * RBF(0.7), MaternOfRows(0.7, nu=2.5), ConstantKernel()], ids=repr
 )
 def test_kernels_of_gaussian_processes(kernel, table):
@@ -383,7 +391,12 @@ def test_grids_over_all_parameters(kernel, grid, kind, in_pipeline, table):
 def test_two_classes_have_one_score_and_three_have_three(fit_intercept, table):
     X, y = table
     labels = (y > 1).astype(int)
-    options = {"alpha": 0.1, "fit_intercept": fit_intercept, "random_state": 0}
+    options = {
+        "sigma": "scale",
+        "alpha": 0.1,
+        "fit_intercept": fit_intercept,
+        "random_state": 0,
+    }
     model = RandomFeatureRidgeClassifier(**options)
     two = clone(model).fit(X, labels)
     probabilities = two.predict_proba(X)

@@ -296,6 +296,27 @@ def test_numbers_can_be_categories():
         AnovaSampler(groups=[[0, 1], [1]]).fit(X, y)
 
 
+@pytest.mark.parametrize("kind", ["array", "frame", "categorical"])
+def test_large_integers_are_different_categories(kind):
+    """Identifiers beyond 2^53, and labels, which would be equal as floats."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, 300)
+    y = np.array([0.0, 5.0, -5.0])[codes]
+    X = np.c_[2**60 + codes, rng.integers(0, 100, 300)]
+    if kind != "array":
+        X = pd.DataFrame(X, columns=["store", "noise"])
+    if kind == "categorical":
+        X = X.astype({"store": "category"})
+    sampler = AnovaSampler(order=1, categories=[0], random_state=0).fit(X, y)
+    assert sampler.feature_importances_[0] > 0.9
+    for labels in (codes, 2**60 + codes):
+        sampler.fit(X, labels)
+        assert sampler.feature_importances_[0] > 0.9
+    one = X[:1] if kind == "array" else X.iloc[:1]
+    found, expected = sampler.transform(one)[0], sampler.transform(X)[0]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
 def test_names_and_data_frames_out(table):
     X, y = table
     sampler = AnovaSampler(n_components=5, random_state=0).set_output(
