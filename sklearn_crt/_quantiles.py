@@ -299,9 +299,9 @@ class IntervalsMixin:
         X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
             Rows for which predictions are made, of the same kind as in ``fit``.
         return_std : bool, default=False
-            Whether to return standard deviations as well. As with
-            :meth:`predict_interval`, kernel averages and local linear regression must
-            have kept the training rows. Ridge regression on D features needs D² + D
+            Whether to return standard deviations as well. Kernel averages and local
+            linear regression can do so only if they keep the training rows, as for
+            :meth:`predict_interval`. Ridge regression on D features needs about D²
             additional operations per row with ``clip=False``, and none with
             ``clip=True``, which requires the standard deviations in any case.
 

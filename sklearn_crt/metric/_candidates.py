@@ -34,14 +34,15 @@ _OCTAVES = 2.0 ** np.arange(5)  # candidates for sigma in the comparison
 _SHARES, _ENOUGH = (0.25, 0.4), 250
 # minimum numbers of rows per feature for trying hat functions: numeric targets, labels
 _ROWS_PER_HAT = 5, 10
-# The error of NCA counts as larger by this factor: it minimises leave-one-out errors of
-# the training rows, which then mislead models that select parameters by them.
+# The error of NCA is multiplied by this factor, because NCA minimises leave-one-out
+# errors of the training rows, which then mislead models that select parameters by them.
 _FACTOR_OF_NCA = 1.03
-# For labels, the weight of a candidate falls by 1/e if its error is larger by this
-# proportion. Candidates with less than this share of the largest weight are left out.
+# For labels, the weight of a candidate decreases by a factor of e if its error exceeds
+# the lowest error by the proportion _TOLERANCE of that error. Candidates with less than
+# _LEAST_SHARE of the largest weight are left out.
 _TOLERANCE, _LEAST_SHARE = 0.05, 0.02
-# AGOP learns from at most so many rows in the comparison. With more rows, the metrics
-# are not learned again from all rows.
+# In the comparison, AGOP learns from at most this number of rows. With more rows, the
+# metrics are not learned again from all rows.
 _MANY = 2500
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
 # Ridge regression also tries one sigma per column, learned from up to MOST_LEARNED of
@@ -146,8 +147,8 @@ def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> M
     are therefore learned without the last rows, which are predicted by local linear
     fits to all other rows. With ``columns="auto"``, hat functions are not tried if
     there are few rows per feature, because they could have the lowest error by chance.
-    For numbers, the candidate with the lowest error is returned. For labels, errors of
-    few held-out rows differ by chance, so the result is a weighted mean of candidates.
+    For numbers, the candidate with the lowest error is returned. For labels, the errors
+    on a few held-out rows often differ by chance, so squared distances are averaged.
     """
     method, columns = parameters.method, parameters.columns
     linear, hats = (Learner(table, parameters, kind, step) for kind in (False, True))
@@ -183,7 +184,7 @@ def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> M
                     learner = hats if each.hats else learner
                     scale = math.sqrt(share) * each.fit(name).multiple
                     parts.append(scale * each.components(each.root(name, n_rows)).T)
-            # without hat functions, there are only the first of the features
+            # the features of candidates without hat functions come first
             d = learner.features.means.size
             roots = [np.pad(part, ((0, d - len(part)), (0, 0))) for part in parts]
             return learner.metric(method, np.hstack(roots), scores)

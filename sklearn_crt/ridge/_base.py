@@ -154,8 +154,9 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows, or features if ``kernel="linear"``.
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; features if ``kernel="linear"``, and a raw table, which must
+            not be sparse, if the kernel is an ``AnovaSampler``.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Numbers, in one or several outputs, for regression; labels, of shape
             (n_samples,), for classification.
@@ -178,7 +179,9 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         Raises
         ------
         TypeError
-            If X is an array on a device under ``array_api_dispatch=True``.
+            If X is an array on a device under ``array_api_dispatch=True``, if X is
+            sparse but the kernel requires a dense array, if y contains dates, or if X
+            contains dates and is not read as a raw table.
         ValueError
             If a parameter, X, y or a weight is invalid.
         """
