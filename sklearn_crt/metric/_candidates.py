@@ -183,7 +183,10 @@ def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> M
                 if share > _LEAST_SHARE:
                     learner = hats if each.hats else learner
                     scale = math.sqrt(share) * each.fit(name).multiple
-                    parts.append(scale * each.components(each.root(name, n_rows)).T)
+                    # AGOP is learned from more rows only if it is the best candidate
+                    limited = name == "agop" and share < 1
+                    some = min(n_rows, _MANY) if limited else n_rows
+                    parts.append(scale * each.components(each.root(name, some)).T)
             # the features of candidates without hat functions come first
             d = learner.features.means.size
             roots = [np.pad(part, ((0, d - len(part)), (0, 0))) for part in parts]
