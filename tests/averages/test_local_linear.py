@@ -527,11 +527,9 @@ def test_less_weight_than_the_remainder_is_left_out(
     weights = rng.exponential(size=3000)
     params = {"kernel": kernel, "sigma": sigma, "alpha": 0.1}
     model = LocalLinearRegressor(**params, remainder=remainder)
-    value = model.fit(X, X[:, 0], weights)._value
-    targets, logs = value.chosen_targets, []
-    for _, sums in value.keys.sums(queries, sigma):
-        logs.append(np.log(targets.weight(sums.scores)) + sums.log_scale[:, 0])
-    kept = np.exp(np.concatenate(logs) - model.log_weights(queries))
+    used = model.fit(X, X[:, 0], weights).kernel_weights(queries).toarray() != 0
+    logs = LOG_KERNELS[kernel](sigma * cdist(queries, X)) + np.log(weights)
+    kept = np.sum(softmax(logs, axis=1), axis=1, where=used)
     assert np.all(kept >= 1 - remainder - 1e-9)
     assert np.all(kept <= 1 + 1e-9)
     if remainder == 0.3 and sigma == 2:  # it is not a bound that keeps everything

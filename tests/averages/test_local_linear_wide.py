@@ -1,7 +1,5 @@
 """Local linear fits of tables with more columns than there are slopes."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -18,7 +16,6 @@ from sklearn_crt import (
     Prototypes,
 )
 from sklearn_crt.averages._local_targets import LocalLinear
-from sklearn_crt.averages._row_weights import prediction_weights
 from sklearn_crt.averages._targets import RegressionTargets
 from sklearn_crt.rows import DenseInputs
 
@@ -64,9 +61,7 @@ def test_linear_targets_are_met(kernel, rng):
 def test_weights_of_the_training_rows_yield_the_predictions(rng):
     X, y, _ = table(rng)
     model = LocalLinearRegressor().fit(X[:400], y[:400])
-    value = model._value
-    keys = replace(value.keys, targets=value.chosen_targets)
-    weights = np.concatenate(list(prediction_weights(keys, X[400:], value.sigma)))
+    weights = model.kernel_weights(X[400:])
     assert_allclose(weights @ y[:400], model.predict(X[400:]), rtol=1e-9)
 
 

@@ -14,8 +14,6 @@ from sklearn_crt import (
     OPRFSampler,
     Prototypes,
 )
-from sklearn_crt._quantiles import weighted_quantiles
-from sklearn_crt.averages._similarity import Similarity
 
 LEVELS = [0.0, 0.05, 0.3, 0.5, 0.9, 1.0]
 
@@ -25,6 +23,11 @@ def rows(rng):
     X = rng.normal(size=(250, 3))
     y = np.stack([X[:, 0] + rng.normal(size=250), np.round(X[:, 1])], axis=1)
     return X, y, rng.integers(1, 4, 250).astype(float), rng.normal(size=(30, 3))
+
+
+def shares_at_most(values):
+    """Return for each of the values which proportion of them is not larger."""
+    return np.mean(values <= values[:, None], axis=1)
 
 
 def deviations_by_hand(model, X, predictions, Q, centers, squares, k, scores, spread):
@@ -62,14 +65,14 @@ def test_definition(model, rows):
     model = clone(model).fit(X, y)
     ends = y.min(axis=0), y.max(axis=0)
     left_out, centers = np.clip(left_out, *ends), np.clip(model.predict(Q), *ends)
-    own = Similarity.of(model._value)
-    order = [np.flatnonzero(np.all(row == X, axis=1)).item() for row in own.few.X]
-    of_rows = np.empty(250)
-    of_rows[order] = own.left_out.scores
-    scores = of_rows, model.score_samples(Q)
     near = np.sort(cdist(X / X.std(axis=0), X / X.std(axis=0)), axis=1)[:, 1:6]
     far = np.sort(cdist(Q / X.std(axis=0), X / X.std(axis=0)), axis=1)[:, :5]
     unit = np.quantile(near.mean(axis=1), 0.99, method="inverted_cdf")
+    kernel = np.exp(-0.5 * model.sigma_**2 * cdist(X, X, "sqeuclidean"))
+    least = np.minimum(
+        shares_at_most(kernel.sum(axis=1) - 1), shares_at_most(-near.mean(axis=1))
+    )
+    scores = shares_at_most(least), model.score_samples(Q)
     distances = [
         np.maximum(1 - s / 0.05, 0) ** 3 * np.clip(r.mean(axis=1) / unit, 1, 5)
         for s, r in zip(scores, (near, far), strict=True)
@@ -349,10 +352,15 @@ def test_levels_and_coverage_are_checked(rows):
             model.predict_interval(X, wrong)
 
 
-def test_levels_of_equal_shares_are_not_missed_by_rounding():
-    levels, values = np.arange(1, 50) / 49, np.arange(49.0)
-    found = weighted_quantiles(np.ones((1, 49)), values, levels)
-    assert_array_equal(found, [values])
+def test_levels_of_equal_shares_are_not_missed_by_rounding(rng):
+    """Quantiles of 48 errors at k / 49 are those of levels nearer to the median."""
+    X, y = rng.normal(size=(2, 48, 1))
+    model = NadarayaWatsonRegressor(sigma=1.0).fit(X, y[:, 0])
+    levels = np.arange(1, 49) / 49
+    nearer = levels + 1e-9 * np.sign(0.5 - levels)
+    found = model.predict_quantiles(X[:3], levels)
+    assert_array_equal(found, model.predict_quantiles(X[:3], nearer))
+    assert np.all(np.diff(found, axis=1) > 0)
 
 
 # --------------------------------------------------------------- standard deviations

@@ -16,8 +16,6 @@ from sklearn_crt import (
     OPRFSampler,
     Prototypes,
 )
-from sklearn_crt.averages._classifier import _AMOUNTS, _EXPONENTS, _RANDOM_ROWS
-from sklearn_crt.averages._sums import probabilities
 
 KINDS = [
     NadarayaWatsonClassifier(sigma=2.0),
@@ -25,9 +23,10 @@ KINDS = [
 ]
 
 
-def frequencies(model, X):
-    """Return the shares of the classes before they are smoothed."""
-    return model._decode(model._value, X, probabilities, "")
+def frequencies(model, X, y):
+    """Return the shares of the classes, from the weights of the training rows."""
+    shares = np.maximum(model.kernel_weights(X) @ np.eye(y.max() + 1)[y], 0)
+    return shares / shares.sum(axis=1, keepdims=True)
 
 
 def smoothed(shares, sizes, amount, exponent):
@@ -58,18 +57,18 @@ def test_the_smoothing_with_the_lowest_log_loss(model, table):
     for i in range(80):
         rest = np.arange(80) != i
         one = clone(model).fit(X[rest], y[rest])
-        shares.append(frequencies(one, X[i : i + 1]))
+        shares.append(frequencies(one, X[i : i + 1], y[rest]))
         sizes.append(one.effective_sample_size(X[i : i + 1]))
     shares, sizes = np.concatenate(shares), np.concatenate(sizes)
     losses = {}
-    for a in _AMOUNTS:
-        for t in _EXPONENTS:
+    for a in np.geomspace(0.05, 10, 9):
+        for t in 2.0 ** np.arange(-0.75, 2.25, 0.25):
             found = smoothed(shares, sizes, a, t)
-            added = -_RANDOM_ROWS / 80 * np.log(found).mean()
+            added = -2 / 80 * np.log(found).mean()  # of two random rows
             losses[a, t] = log_loss(y, found) + added
     model = clone(model).fit(X, y)
     sizes = model.effective_sample_size(Q)
-    expected = smoothed(frequencies(model, Q), sizes, *min(losses, key=losses.get))
+    expected = smoothed(frequencies(model, Q, y), sizes, *min(losses, key=losses.get))
     assert_allclose(model.predict_proba(Q), expected, rtol=1e-8)
 
 
@@ -78,8 +77,9 @@ def test_better_than_frequencies_and_with_the_same_labels(model, rng):
     X = rng.normal(size=(6000, 3))
     y = (X[:, 0] + 0.7 * rng.normal(size=6000) > 0).astype(int)
     model = clone(model).set_params(sigma=5.0).fit(X[:300], y[:300])
+    raw = frequencies(model, X[300:], y[:300])
     X, own = X[300:], (np.arange(5700), y[300:])
-    found, raw = model.predict_proba(X), frequencies(model, X)
+    found = model.predict_proba(X)
     assert 0 < found.min() < found.max() < 1
     assert_allclose(found.sum(axis=1), 1)
     assert_array_equal(found.argmax(axis=1), model.predict(X))
@@ -173,14 +173,14 @@ def test_queries_without_weight_have_the_prior(table):
     assert_allclose(found[0], model.class_prior_, rtol=1e-12)
 
 
-def test_other_frequencies(table):
+def test_other_frequencies(table, frequencies_of):
     """Prototypes are smoothed by one row; features have no effective number of rows."""
     X, y = table
     model = NadarayaWatsonClassifier(Prototypes(40, random_state=0)).fit(X, y)
-    shares, sizes = frequencies(model, X), model.effective_sample_size(X)
+    shares, sizes = frequencies_of(model, X), model.effective_sample_size(X)
     assert_allclose(model.predict_proba(X), smoothed(shares, sizes, 1, 1))
     model = NadarayaWatsonClassifier(OPRFSampler(sigma=1.0, random_state=0)).fit(X, y)
-    assert_allclose(model.predict_proba(X), frequencies(model, X))
+    assert_allclose(model.predict_proba(X), frequencies_of(model, X))
 
 
 def test_one_class():

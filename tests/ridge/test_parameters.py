@@ -25,7 +25,6 @@ from sklearn_crt import (
     TrigRBFSampler,
 )
 from sklearn_crt.kernels import ExponentialPower, Gaussian, Laplacian, Matern
-from sklearn_crt.metric._candidates import sigmas_of_columns
 from sklearn_crt.samplers import (
     ExponentialPowerSampler,
     LaplacianSampler,
@@ -240,14 +239,15 @@ def test_candidates_depend_on_the_number_of_rows_per_column(
 
 def test_candidates_lie_halfway_to_a_common_sigma(uneven):
     X, y = uneven
-    known = X[:400] * [1, 1, 1, 1, 1e3, 1], y[:400], np.ones(400), None, 1.0
-    half, _, full = sigmas_of_columns(*known, n_rows=400)
-    (fewer,), (more,) = (sigmas_of_columns(*known, n_rows=n) for n in (299, 1200))
-    assert_array_equal(fewer, half)
-    assert_array_equal(more, full)
-    unit = np.log(full * known[0].std(axis=0))
-    expected = (unit + unit.mean()) / 2
-    assert_allclose(np.log(half * known[0].std(axis=0)), expected)
+    X, y = X[:299] * [1, 1, 1, 1, 1e3, 1], y[:299]
+    ridge = RandomFeatureRidge(n_components=50, random_state=0)
+    # 299 rows have one candidate, halfway; 1495, of which each is five, the other end
+    half, full = (
+        ridge.fit(X, y, np.full(299, weight)).sigma_ * X.std(axis=0)
+        for weight in (1.0, 5.0)
+    )
+    unit = np.log(full)
+    assert_allclose(np.log(half), (unit + unit.mean()) / 2)
     assert np.ptp(unit) > 2
 
 
