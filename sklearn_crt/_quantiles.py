@@ -422,7 +422,7 @@ class IntervalsMixin:
 
         Returns
         -------
-        ends : ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
+        bounds : ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
             Lower and upper bounds of the intervals. With ``clip=True`` they are within
             the range of the training targets.
 

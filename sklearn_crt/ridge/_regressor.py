@@ -117,7 +117,10 @@ class RandomFeatureRidge(
     side, for example, also assume normally distributed noise; :meth:`predict_interval`
     assumes neither. The standard deviation does not account for the error of the random
     features (see ``kernel_variance`` of the samplers). Neither the standard deviation
-    nor the intervals account for the selection of the penalty and of sigma.
+    nor the intervals account for the selection of the penalty and of sigma. If the
+    kernel is an :class:`AnovaSampler` whose landmarks are all the training rows, v
+    includes the prior variance that the landmarks do not explain, divided by
+    :math:`\alpha`.
 
     With ``clip=True``, the difference between a prediction and the mean target is
     multiplied by :math:`\min(1, s_y / (s \sqrt v))`, where :math:`s_y` is the standard
