@@ -353,10 +353,10 @@ def test_levels_and_coverage_are_checked(rows):
 
 
 def test_levels_of_equal_shares_are_not_missed_by_rounding(rng):
-    """Quantiles of 48 errors at k / 49 are those of levels nearer to the median."""
-    X, y = rng.normal(size=(2, 48, 1))
+    """Quantiles of 88 errors at k / 89 are those of levels nearer to the median."""
+    X, y = rng.normal(size=(2, 88, 1))
     model = NadarayaWatsonRegressor(sigma=1.0).fit(X, y[:, 0])
-    levels = np.arange(1, 49) / 49
+    levels = np.arange(1, 89) / 89
     nearer = levels + 1e-9 * np.sign(0.5 - levels)
     found = model.predict_quantiles(X[:3], levels)
     assert_array_equal(found, model.predict_quantiles(X[:3], nearer))

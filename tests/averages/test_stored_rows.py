@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy import sparse
 
 from sklearn_crt import (
@@ -14,7 +14,7 @@ from sklearn_crt import (
     NadarayaWatsonRegressor,
     Prototypes,
 )
-from sklearn_crt._kernels import exp_products, fast_exponential
+from sklearn_crt._kernels import exp_products, fast_exponential, with_terms
 from sklearn_crt.averages._keys import Keys
 
 MODELS = [
@@ -100,8 +100,14 @@ def test_rows_with_vanishing_kernel_values_are_not_used(rng):
     model = LocalLinearRegressor(sigma=1.0, alpha=0.1)
     X = rng.uniform(size=(2000, 2)) + 100 * np.arange(2000)[:, None]
     model.fit(X, X[:, 0])
-    used = model.kernel_weights(X[:9])
-    assert_array_equal(used.toarray() != 0, np.eye(9, 2000, dtype=bool))
+    keys = model._value.keys
+    stored = keys.stored(X, 1.0)
+    left = with_terms(
+        stored.rows.take(slice(9)).dense * fast_exponential()[1],
+        stored.stacked[:9, -2:-1],
+    )
+    kernel = exp_products(left, stored.stacked, np.empty((9, 2000)))
+    assert np.all(keys.targets.kept(kernel, None).sum(axis=1) == 1)
 
 
 def test_rows_added_later_are_stored_too(rng):

@@ -348,8 +348,11 @@ def test_moments_do_not_cancel(rng):
     model = RandomFeatureRidge(FrozenEstimator(FunctionTransformer().fit(Z)), alpha=1.0)
     for rows in (slice(500), slice(500, 501), slice(501, None)):
         model.partial_fit(Z[rows], y[rows])
-    expected = Ridge(1.0, solver="svd").fit(Z - Z.mean(axis=0), y - y.mean())
+    Z, y = Z - Z.mean(axis=0), y - y.mean()
+    expected = Ridge(1.0, solver="svd").fit(Z, y)
     assert_allclose(model.coef_, expected.coef_, rtol=1e-7, atol=1e-7)
+    centred = clone(model).fit(Z, y)
+    assert_allclose(model.loo_errors_, centred.loo_errors_, rtol=1e-6)
 
 
 # --------------------------------------------------------------------- the choice
