@@ -197,7 +197,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         call = blas_within_processors(batch.X.shape[0])
         model._value = call(model._empty_value(batch).fitted, batch, step)
         model._warn_after_fit(batch)
-        self.__dict__ = model.__dict__  # one assignment, so that threads see one model
+        self.__dict__ = model.__dict__  # atomic: threads use the old or the new model
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
@@ -276,12 +276,12 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         Raises
         ------
         ValueError
-            If the two estimators differ in type, parameters, columns or labels, if a
-            sampler or learned metric is frozen, or if the two models use feature maps
-            that were fitted on different data. In the last case, fit one sampler first
-            and pass ``FrozenEstimator(sampler)`` to both estimators, or use a sampler
-            that does not depend on the data (with a number for ``sigma``,
-            ``center=False`` and an integer ``random_state``).
+            If the two estimators differ in type, parameters, columns or labels, if one
+            of them is frozen, or if the two models use feature maps that were fitted on
+            different data. In the last case, fit one sampler first and pass
+            ``FrozenEstimator(sampler)`` to both estimators, or use a sampler that does
+            not depend on the data (with a number for ``sigma``, ``center=False`` and an
+            integer ``random_state``).
         """
         if type(other) is not type(self):
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Weighted quantiles, and intervals that are calibrated on errors of left-out rows."""
+"""Weighted quantiles, and intervals calibrated on the errors of left-out rows."""
 
 from __future__ import annotations
 
@@ -190,10 +190,10 @@ def _can_leave_out(model: Any) -> bool:
 
 
 class SimilarityMixin:
-    """The method that compares rows with training rows, each of which is left out."""
+    """Mixin with the method that compares rows with the training rows."""
 
     def _check_can_leave_out(self) -> Any:
-        """Raise AttributeError if the model cannot do without single training rows."""
+        """Raise AttributeError if training rows cannot be left out one at a time."""
 
     @abstractmethod
     def _scores(self, X: Any) -> Any:
@@ -265,7 +265,7 @@ class SimilarityMixin:
 
 
 class IntervalsMixin:
-    """The predictions of regressors, with deviations, quantiles and intervals."""
+    """Mixin of regressors with standard deviations, quantiles and intervals."""
 
     _one_output: bool
 
@@ -292,37 +292,39 @@ class IntervalsMixin:
     ) -> tuple[np.ndarray, np.ndarray]: ...
 
     def predict(self, X: TableLike, return_std: bool = False) -> Any:
-        """Predict targets, and optionally return standard deviations.
+        r"""Predict targets, and optionally return standard deviations.
 
         Parameters
         ----------
         X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
             Rows for which predictions are made, of the same kind as in ``fit``.
         return_std : bool, default=False
-            Whether to return standard deviations as well. For kernel averages and local
-            linear regression, the model then has to keep the training rows, as for
-            :meth:`predict_interval`. In ridge regression, standard deviations cost D (D
-            + 1) additional operations per row for D random features with
-            ``clip=False``, and are computed in any case with ``clip=True``.
+            Whether to return standard deviations as well. Kernel averages and local
+            linear regression can do so only if they keep the training rows, as for
+            :meth:`predict_interval`. Ridge regression on D features needs about D²
+            additional operations per row with ``clip=False``, and none with
+            ``clip=True``, which requires the standard deviations in any case.
 
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Predictions. Except in ``KernelRegressor``, they are float64 even if X is
             float32, because targets may need the higher precision. Kernel averages lie
-            in the range of the training targets; for rows where the error of random
-            features is too large, ``y_mean_`` partly or entirely replaces them (see the
-            Notes of the class). In ridge regression with ``clip=True``, predictions are
-            limited as described in the Notes of the class.
+            in the range of the training targets; for rows where the error of the random
+            features is too large, the prediction is partly or entirely replaced by
+            ``y_mean_`` (see the Notes of the class). Local linear fits can exceed this
+            range unless ``clip=True``. The Notes of ``RandomFeatureRidge`` describe how
+            ``clip=True`` limits its predictions.
         std : ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Standard deviations of new targets around the predictions, including the
             noise; returned only if ``return_std=True``. For kernel averages and local
-            linear regression, they are the deviations that the quantiles are based on,
-            multiplied by the root mean square of the leave-one-out residuals of the
-            training rows, each divided by its own deviation. In ridge regression, they
+            linear regression, they are the estimates :math:`\tau(x)` in the user guide
+            (page on quantiles), multiplied by the root mean square of the normalised
+            leave-one-out residuals :math:`e_i / \tau(x_i)`. In ridge regression, they
             are infinite if the training rows leave no degrees of freedom to estimate
-            the noise. In ``KernelRegressor``, each of them is the root mean square of
-            the cross-validated errors.
+            the noise. In ``KernelRegressor``, all of them equal the root mean square of
+            the cross-validated errors; if there are too few rows for cross-validation,
+            they are those of ridge regression with the ANOVA kernel.
 
         Raises
         ------
@@ -339,11 +341,13 @@ class IntervalsMixin:
 
         Conditional quantiles describe the distribution of the targets at a given row,
         for example through its median, or through an interval that contains 80 % of the
-        targets. They are the prediction plus quantiles of the errors of training rows
-        that were predicted by models fitted without them (jackknife [1]_), divided by
-        estimates of their standard deviations, as in conformal prediction [2]_. The
-        formulas are in the user guide, on the page on quantiles for kernel averages and
-        local linear regression, and on the page on ridge regression.
+        targets. A quantile of the targets is the prediction plus a quantile of the
+        prediction error. The distribution of the error is estimated from training rows
+        that are predicted by models fitted without them (jackknife [1]_). As in
+        conformal prediction [2]_, these errors are divided by estimates of their
+        standard deviations, and the quantile is multiplied by the estimate for the
+        given row. The user guide has the formulas, on the page on quantiles for kernel
+        averages and local linear regression, and on the page on ridge regression.
 
         Parameters
         ----------
@@ -357,10 +361,10 @@ class IntervalsMixin:
         values : ndarray of shape (n_samples[, n_outputs][, n_quantiles])
             Quantiles of each output. A higher level never yields a smaller quantile.
             The axis of the outputs is omitted if there is a single output, and the last
-            axis if ``quantiles`` is a number. With ``clip=True`` all quantiles are in
-            the range of the training targets. Without, they are infinite if the errors
-            of too many rows are unknown, because a ridge regression has fewer rows than
-            features and no penalty.
+            axis if ``quantiles`` is a number. With ``clip=True``, all quantiles are in
+            the range of the training targets. With ``clip=False``, the quantiles of a
+            ridge regression are infinite if the errors of too many rows are unknown,
+            which happens with fewer rows than features and no penalty.
 
         Raises
         ------
@@ -403,9 +407,8 @@ class IntervalsMixin:
         """Predict intervals that contain a given proportion of new targets.
 
         The bounds are the quantiles at the levels (1 - coverage) / 2 and (1 + coverage)
-        / 2. They are calibrated on the errors of training rows that were predicted by
-        models fitted without them, without assumptions about the distribution of the
-        noise.
+        / 2. They are calibrated on the errors of training rows that are predicted by
+        models fitted without them. The distribution of the noise need not be known.
 
         Parameters
         ----------
@@ -419,7 +422,7 @@ class IntervalsMixin:
 
         Returns
         -------
-        ends : ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
+        bounds : ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
             Lower and upper bounds of the intervals. With ``clip=True`` they are within
             the range of the training targets.
 

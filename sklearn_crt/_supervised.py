@@ -52,28 +52,31 @@ class TargetsLifeCycle(LifeCycle):
         ----------
         X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
             Training rows. ``KernelRegressor``, ``KernelClassifier`` and
-            ``AnovaSampler`` accept tables with columns of numbers, booleans, dates,
-            strings or categories, which may have missing values, but no sparse matrix.
+            ``AnovaSampler`` read raw tables: columns may contain numbers, booleans,
+            dates, strings or categories, and missing values, but X must not be sparse.
+            All other estimators require numbers, which must already be features if
+            ``kernel="linear"``.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Targets: numbers for regressors, labels for classifiers, and either of them
-            for transformers. Several outputs are possible for numbers, but not in
+            Targets: numbers for regressors, labels for classifiers, and either numbers
+            or labels for transformers. Numbers may have several outputs, except in
             ``KernelRegressor``.
         sample_weight : array-like of shape (n_samples,), default=None
-            Non-negative weights. A row of weight w counts as w rows, and rows of weight
-            0 are ignored. Estimators for tables divide the weights by their mean if it
-            is below 1.
+            Non-negative weights; None means that all rows have weight 1. A row of
+            weight w counts as w rows, and rows with weight 0 are ignored. If the mean
+            weight is below 1, estimators for raw tables divide the weights by it.
 
         Returns
         -------
         self : object
-            The fitted estimator. It keeps rows or sums for further fitting until
-            :meth:`freeze` is called.
+            The fitted estimator. Until :meth:`freeze` is called, it keeps the training
+            rows, a sample of them, or accumulated statistics, so that more rows can be
+            added.
 
         Raises
         ------
         TypeError
-            If the estimator does not accept the type of X or y, for instance dates
-            outside of tables, or arrays on a device.
+            If X or y has a type that the estimator does not support, for instance dates
+            (except in raw tables) or, for some estimators, arrays on a device.
         ValueError
             If a parameter, X, y or a weight is invalid.
         """
@@ -168,13 +171,14 @@ class LabelsMixin:
         The rows are added to those of earlier calls to ``fit`` and ``partial_fit``. As
         long as all batches together have no more than about 4 million entries, the
         model is the same as after ``fit`` on all rows, whatever the order of the
-        batches. Beyond that size, the feature map no longer changes, the rows are
-        discarded, and memory use stays constant.
+        batches. Models with an exact kernel keep all rows. Beyond that size, all other
+        models discard the rows, their feature map stays fixed, and memory use stays
+        constant.
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows of the batch.
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows of the batch, of the same kind as in ``fit``.
         y : array-like of shape (n_samples,)
             Labels of the rows.
         classes : array-like of shape (n_classes,), default=None
@@ -200,7 +204,7 @@ class LabelsMixin:
 
 
 class ProbabilitiesMixin:
-    """Methods of classifiers that predict the class with the largest probability."""
+    """Mixin of classifiers that predict the class with the largest probability."""
 
     classes_: np.ndarray
 
@@ -275,20 +279,23 @@ class BatchesMixin:
     ) -> Self:
         """Add a batch of training rows.
 
-        The rows are added to those of earlier calls to ``fit`` and ``partial_fit``, and
-        the result is the same as after ``fit`` on all rows, whatever the order of the
-        batches. A regressor discards the rows when all batches together have more than
-        about 4 million entries. Beyond that size, its feature map no longer changes,
-        and memory use stays constant. A transformer learns from a sample of all rows
-        when the result is first needed. The first batch determines whether its targets
-        are labels, and which columns of a table are numeric; later batches may contain
-        new labels and new categories.
+        The rows are added to those of earlier calls to ``fit`` and ``partial_fit``. The
+        result is the same as after ``fit`` on all rows, whatever the order of the
+        batches, except for very large data: if all batches together have more than
+        about 4 million entries, regressors without an exact kernel discard the rows.
+        Beyond that size, their feature map stays fixed, and memory use stays constant.
+
+        Transformers learn from a sample of all rows when the result is first needed.
+        Later batches may contain new labels and new categories. In ``AnovaSampler``,
+        the first batch determines whether the targets are labels, and which columns are
+        numeric. In ``LearnedMetric``, integers are labels if all batches together have
+        at most 100 distinct values.
 
         Parameters
         ----------
         X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows of the batch. Only ``AnovaSampler`` accepts raw tables, but it
-            accepts no sparse matrix.
+            Training rows of the batch, of the same kind as in ``fit``. ``AnovaSampler``
+            requires a data frame or a dense array.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets of the rows.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -310,7 +317,7 @@ class BatchesMixin:
 
 
 class NumbersMixin(BatchesMixin):
-    """The targets of regressors."""
+    """Mixin of regressors, with the validation of their targets."""
 
     _one_output: bool
     _y_checks: dict = {"multi_output": True, "y_numeric": True}
@@ -324,7 +331,7 @@ class TableLifeCycle(TargetsLifeCycle):
     _reader: TableReader
 
     def _matrix(self, X: Any, method: str) -> np.ndarray:
-        """Convert a user's table to a matrix."""
+        """Return the matrix of numbers and codes for a user's table."""
         check_is_fitted(self)
         refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
         check_fit_namespace(self, X, method)

@@ -250,8 +250,8 @@ def lost_by_fits(model, X, weights, queries):
 def lost_to_signs(model, X, weights, queries):
     """Return the relative rounding error of sums of kernel weights, (n_queries, 1).
 
-    Products of features with both signs cancel in a sum, which is then smaller than its
-    terms, and has four of their rounding errors.
+    Features of both signs cancel in a sum, which can then be much smaller than its
+    terms. Its rounding error is assumed to be four times the epsilon of all terms.
     """
     if not hasattr(model.kernel_, "transform_key"):
         return 0.0
@@ -277,7 +277,7 @@ def test_predictions_are_those_of_numpy(rng, library_and_type, model, dispatch):
     for name in (*names, "effective_sample_size", "log_weights"):
         if hasattr(model, name):
             result = getattr(found, name)(theirs)
-            # answers of regressors are in float64, as exact as their rows
+            # regressors return float64, which is as accurate as their rows
             answers, limits = getattr(expected, name)(queries), TOLERANCE[dtype]
             if name == "predict" and isinstance(model, LocalLinearRegressor):
                 limits = limits + lost_by_fits(expected, X, weights, queries)

@@ -51,9 +51,9 @@ ax.legend()
 ax.grid(alpha=0.3)
 
 # %%
-# If the scores decrease with the distance, removing a band reduces the rank, but only
-# if the band contains most of the attention; otherwise no band has this effect. The
-# rank of an approximation by linear attention is at most its number of features:
+# If the scores decrease with the distance, removing a band that contains most of the
+# attention reduces the rank. Without such a decrease, no band has this effect. The rank
+# of an approximation by linear attention is at most its number of features:
 exact = softmax_attention(q, k, np.eye(L))
 one = linear_attention(q, k, np.eye(L), "elu+1")
 two = one + linear_attention(q, k, np.eye(L), "elu(-)+1")

@@ -57,6 +57,7 @@ plt.show()
 
 # %%
 # Orthogonal directions alone reduce the variance by 15 % for the Laplacian kernel, and
-# by 85 % for the Gaussian kernel. Norms with a heavy-tailed distribution vary so much
-# that the angles hardly matter. Stratified norms cover the tail in every block. They
-# more than halve the variance of the Laplacian kernel for neighbouring rows.
+# by 85 % for the Gaussian kernel. If the norms have a heavy-tailed distribution, they
+# vary so much that the angles hardly matter. Stratified norms cover the tail in every
+# block, which more than halves the variance of the Laplacian kernel for neighbouring
+# rows.

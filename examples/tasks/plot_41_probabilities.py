@@ -77,9 +77,9 @@ right.set_title("50,000 training and 4000 test rows")
 plt.show()
 
 # %%
-# Left: a model is calibrated if its curve is close to the dotted line. Where a model
-# predicts few probabilities, its curve is noisy. On sgemm, the probabilities of
-# boosting are not extreme enough: the true proportion is lower than a low probability,
-# and higher than a high one. Right: calibrated probabilities are not necessarily
+# Left: a model is calibrated if its curve is close to the dotted line. A curve is noisy
+# where few test rows have such a predicted probability. On sgemm, the probabilities of
+# boosting are not extreme enough: the observed proportion is below a low predicted
+# probability and above a high one. Right: calibrated probabilities are not necessarily
 # informative. If two models are calibrated, the one with the lower log loss predicts
 # probabilities that are closer to 0 and 1.

@@ -56,10 +56,10 @@ print(f"a batch: {middle - start:.3f} s, its penalties: {end - middle:.3f} s")
 
 # %%
 # Left: the error of the predictions, measured on targets without noise. Middle: in the
-# white region the expected error, as returned by ``score_path()``, is close to the
-# minimum. With only a few rows, small and large penalties both increase the error. With
-# more rows any small penalty is good, so the exact value hardly matters. Right: the
-# memory of the model soon stops growing with the number of rows.
+# white region, the expected error, as returned by ``score_path()``, is close to the
+# minimum. If there are few rows, both small and large penalties increase the error. If
+# there are many rows, all small penalties are equally good. Right: the peak memory soon
+# stops growing with the number of rows.
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.7), layout="constrained")
 axes[0].semilogx(seen, errors, "o-")
 axes[0].set(ylabel="root mean squared error", ylim=(0, None))

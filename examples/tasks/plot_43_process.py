@@ -36,8 +36,8 @@ X, X_test, y, y_test = parts
 # %%
 # Both models are fitted in a metric that is learned from 2000 rows, so that
 # neighbouring rows have similar targets. Both choose the width of their kernel. The
-# number of features is set to the largest number that ``"auto"`` uses; for more than
-# 16,384 rows it would be halved to save time.
+# number of features is 2048, the maximum with ``n_components="auto"``, which would use
+# only half as many for more than 16,384 rows to save time.
 metric = LearnedMetric(method="agop", random_state=0).fit(X[:2000], y[:2000])
 X, X_test = metric.transform(X), metric.transform(X_test)
 process = GaussianProcessRegressor(RBF(4.0) + WhiteKernel(0.1), normalize_y=True)

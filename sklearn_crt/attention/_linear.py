@@ -192,7 +192,7 @@ def fmm_attention(
     causal : bool, default=False
         Whether row i attends only to keys 0 to i.
     key_mask : array of shape (..., n_rows), default=None
-        As in :func:`linear_attention`.
+        Mask for the keys, as in :func:`linear_attention`.
 
     Returns
     -------

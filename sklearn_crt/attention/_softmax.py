@@ -206,7 +206,7 @@ def coreset_attention(
     causal : bool, default=False
         Must be False, because the points would leak information about later keys.
     key_mask : array of shape (..., n_keys), default=None
-        As in :func:`softmax_attention`.
+        Mask for the keys, as in :func:`softmax_attention`.
 
     Returns
     -------

@@ -212,8 +212,11 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
 
         Raises
         ------
+        AttributeError
+            If the kernel is exact, ``Prototypes`` or ``"linear"``, because there are no
+            random features then.
         ValueError
-            If the kernel is not a sampler of this package. This method requires that
+            If the kernel is a transformer of another package. This method requires that
             each feature by itself estimates the kernel, which may not be true of other
             transformers.
 

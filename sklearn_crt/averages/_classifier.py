@@ -76,7 +76,7 @@ class Smoothing(NamedTuple):
         scores = np.maximum(np.concatenate(parts)[:, : keys.targets.n_averages], 0)
         total = scores.sum(axis=1)
         sizes = effective_sizes(keys, few.X, sigma, left_out=True)
-        # other rows have the class prior, whatever the smoothing
+        # the remaining rows get the class prior, which smoothing does not change
         rows = np.flatnonzero((total > 0) & np.isfinite(sizes))
         shares, sizes = scores[rows] / total[rows, None], sizes[rows]
         place = np.arange(len(rows)), few.y[rows]

@@ -374,7 +374,7 @@ class Fits(NamedTuple):
         """
         # (n_queries, d) -> (n_alphas, n_queries, d)
         penalized = self.penalized(alphas, sigma)
-        # without a penalty, directions without rows have no standard deviation
+        # without a penalty, directions in which the rows do not vary are not counted
         counted = np.where(penalized > 2 * self.least, gaps, 0) / np.sqrt(penalized)
         deviations = np.linalg.norm(counted, axis=2, keepdims=True)
         shrunk = gaps / penalized * np.minimum(1, limit / np.maximum(deviations, 1))

@@ -224,7 +224,7 @@ class NadarayaWatsonRegressor(
         return found, deviations * Residuals.of(value).errors.root_mean_squares
 
     def _with_deviations(self, value, X, rows):
-        """Return predictions, their deviations, and predictions within the targets."""
+        """Return predictions, their deviations, and predictions clipped to targets."""
         residuals, found = Residuals.of(value), self._decode(value, X)
         inside = np.clip(to_host(found), value.seen.least, value.seen.most)
         compared = residuals.similarity.compared(rows)

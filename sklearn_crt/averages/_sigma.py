@@ -238,7 +238,7 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
         if not is_significant(plain - fits, weights, copies[: len(weights)]):
             best = 0
         # If all distinct rows are equally far apart, as for a one-hot encoded category,
-        # the narrowest kernel makes predictions depend only on equal training rows.
+        # predictions with the narrowest kernel depend only on equal training rows.
         chosen = last_least(errors[best])
         error = float(errors[best, chosen] / weights.sum())
         targets_of_best = candidates[best].with_error(error)

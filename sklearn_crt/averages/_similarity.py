@@ -24,8 +24,8 @@ _N_NEIGHBORS = 5
 _LEAST_SCORE, _USUAL_DISTANCES = 0.05, 0.99
 # Distances are limited, because they can be huge in nearly constant columns.
 _MOST_UNITS = 5.0
-# Smaller differences between log weights, or between distances in standard deviations,
-# are rounding errors of float32. They do not affect the scores of equal rows.
+# Differences up to these limits, between log weights and between distances in standard
+# deviations, may be rounding errors of float32, so such values count as equal.
 _TIES = 3e-4, 3e-6
 
 

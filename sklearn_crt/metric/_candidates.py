@@ -34,22 +34,24 @@ _OCTAVES = 2.0 ** np.arange(5)  # candidates for sigma in the comparison
 _SHARES, _ENOUGH = (0.25, 0.4), 250
 # minimum numbers of rows per feature for trying hat functions: numeric targets, labels
 _ROWS_PER_HAT = 5, 10
-# The error of NCA counts as larger by this factor: it minimises leave-one-out errors of
-# the training rows, which then mislead models that select parameters by them.
+# The error of NCA is multiplied by this factor, because NCA minimises leave-one-out
+# errors of the training rows, which then mislead models that select parameters by them.
 _FACTOR_OF_NCA = 1.03
-# For labels, the weight of a candidate falls by 1/e if its error is larger by this
-# proportion. Candidates with less than this share of the largest weight are left out.
+# For labels, the weight of a candidate decreases by a factor of e if its error exceeds
+# the lowest error by the proportion _TOLERANCE of that error. Candidates with less than
+# _LEAST_SHARE of the largest weight are left out.
 _TOLERANCE, _LEAST_SHARE = 0.05, 0.02
-# AGOP learns from at most so many rows in the comparison. With more rows, the metrics
-# are not learned again from all rows.
+# In the comparison, AGOP learns from at most this number of rows. With more rows, the
+# metrics are not learned again from all rows.
 _MANY = 2500
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
-# Ridge regression tries one sigma per column, learned from 400 of N_DRAWN rows. Their
-# leave-one-out errors are too small, above all with few rows per column. For each
-# minimum number of rows per column, these are powers and multiples, and those for
-# labels, with the minimum number of rows of each class per column. The penalty is
-# larger than for metrics, which are tested on held-out rows, and the search stops
-# early, but not before it can leave a plateau.
+# Ridge regression also tries one sigma per column, learned from up to MOST_LEARNED of
+# N_DRAWN rows. The leave-one-out errors of these candidates are too small, especially
+# if there are few rows per column. _OF_RIDGE therefore maps the minimum number of rows
+# per column to the candidates, as pairs of a power and a multiple. _OF_LABELS are those
+# for labels; they require _LEAST_OF_CLASS rows of each class per column. The penalty is
+# larger than for metrics, which are tested on held-out rows. Only the second stage of
+# the search stops early, so that the first can leave a plateau.
 N_DRAWN, MOST_LEARNED = 2**13, 400
 _OF_RIDGE = {200: ((1, 1),), 50: ((0.5, 1), (0.5, 2), (1, 1)), 10: ((0.5, 1),), 0: ()}
 _OF_LABELS, _LEAST_OF_CLASS = ((0.5, 1), (1, 1)), 5
@@ -94,7 +96,7 @@ class Table:
     weights: np.ndarray  # (n_rows,)
     codes: np.ndarray  # (n_rows,) for labels, or (n_rows, n_outputs)
     targets: np.ndarray  # (n_rows, n_outputs), one-hot for labels, standardised
-    eps: float  # machine epsilon of the data type in which the rows were given
+    eps: float  # machine epsilon of the dtype in which the rows were given
 
     @classmethod
     def of(
@@ -145,8 +147,8 @@ def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> M
     are therefore learned without the last rows, which are predicted by local linear
     fits to all other rows. With ``columns="auto"``, hat functions are not tried if
     there are few rows per feature, because they could have the lowest error by chance.
-    For numbers, the candidate with the lowest error is returned. For labels, errors of
-    few held-out rows differ by chance, so the result is a weighted mean of candidates.
+    For numbers, the candidate with the lowest error is returned. For labels, the errors
+    on a few held-out rows often differ by chance, so squared distances are averaged.
     """
     method, columns = parameters.method, parameters.columns
     linear, hats = (Learner(table, parameters, kind, step) for kind in (False, True))
@@ -181,8 +183,11 @@ def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> M
                 if share > _LEAST_SHARE:
                     learner = hats if each.hats else learner
                     scale = math.sqrt(share) * each.fit(name).multiple
-                    parts.append(scale * each.components(each.root(name, n_rows)).T)
-            # without hat functions, there are only the first of the features
+                    # AGOP is learned from more rows only if it is the best candidate
+                    limited = name == "agop" and share < 1
+                    some = min(n_rows, _MANY) if limited else n_rows
+                    parts.append(scale * each.components(each.root(name, some)).T)
+            # the features of candidates without hat functions come first
             d = learner.features.means.size
             roots = [np.pad(part, ((0, d - len(part)), (0, 0))) for part in parts]
             return learner.metric(method, np.hstack(roots), scores)
@@ -299,13 +304,14 @@ def sigmas_of_columns(
     default: float,
     n_rows: float,
 ) -> tuple[np.ndarray, ...]:
-    """Return the sigma of each column for each candidate of ridge regression.
+    """Return candidates for ridge regression, each with one sigma per column.
 
-    For the standardised columns, a Gaussian process on 400 rows learns the values with
-    the most evidence. A candidate is a multiple of these values, whose ratios to the
-    geometric mean are raised to a power. Constant columns, and all columns if the
-    targets are constant, get the default. There are ``n_rows`` training rows, and the
-    targets are indicators if there are codes of labels.
+    A Gaussian process on up to 400 rows with standardised columns learns the values
+    that maximise its evidence. For each candidate, the ratios of these values to their
+    geometric mean are raised to a power, and all values are multiplied by a constant.
+    Constant columns, and all columns if the targets are constant, get the default.
+    ``n_rows`` is the number of training rows. For classifiers, ``codes`` are the codes
+    of the labels, and ``targets`` their indicators.
     """
     # X (n, d), targets (n,) or (n, k), weights, codes (n,) -> (d,) for each candidate
     tried = next(tried for n, tried in _OF_RIDGE.items() if n_rows >= n * X.shape[1])

@@ -17,7 +17,7 @@ _LIMIT = 4.0  # bound of softly clipped scores, in standard deviations
 _KNOTS = np.linspace(0, 1, 6)  # quantile levels of the knots of the hat functions
 # standard deviations below this, relative to the root mean square, are rounding errors
 _CONSTANT = 1e-12
-_CONSTANT_FEATURE = 1e-7  # the same for features, which are of order one
+_CONSTANT_FEATURE = 1e-7  # the same limit for features, whose values are about 1
 _CLOSEST = 1e-10  # values closer than this, in standard deviations, count as equal
 
 
@@ -46,7 +46,7 @@ class ColumnFeatures:
     ) -> ColumnFeatures:
         """Return the features fitted to weighted training rows.
 
-        ``eps`` is the machine epsilon of the data type in which the rows were given.
+        ``eps`` is the machine epsilon of the dtype in which the rows were given.
         """
         share = weights / weights.sum()
         center = share @ X

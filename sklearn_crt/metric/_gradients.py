@@ -279,8 +279,7 @@ def nca_gradient(
     all rows. Rows that are alone in their class are ignored.
     """
     # A (r, d), X (n, d), codes and weights (n,) -> (r, d)
-    # G is twice the gradient of the loss with respect to squared distances, (n_queries,
-    # n)
+    # G, (n_queries, n), is twice the gradient with respect to squared distances
     Z = X @ A.T
     queries, own = Z[:n_queries], np.arange(n_queries)
     logs = sq_distances(queries, Z)

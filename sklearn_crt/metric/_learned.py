@@ -114,8 +114,8 @@ class LearnedMetric(
     n_components : int, default=None
         Number of columns to return, at most the number of columns of X. They correspond
         to the directions of largest variance under the metric. With None, up to 24
-        columns are returned, but no more than there are features (see ``columns``). If
-        all columns of X are constant, a single column of zeros is returned.
+        columns are returned, but no more than there are features (see ``columns``), or
+        a single column of zeros if all columns of X are constant.
     method : {"auto", "evidence", "agop", "nca"}, default="auto"
         How the metric is learned (see Notes). ``"auto"`` compares candidates by the
         error of local linear regression on held-out rows. It selects the one with the
@@ -127,9 +127,9 @@ class LearnedMetric(
         in which outliers are moved towards the other values. ``"hats"`` adds hat
         functions of each column, which peak at six of its quantiles and can represent
         thresholds and effects that are not monotonic. ``"auto"`` selects the option
-        with the lower error. It does not try hat functions if there are fewer than five
-        rows (for labels, ten) per feature, where each column and each hat function
-        counts as a feature.
+        with the lower error or, for labels, may average both. It does not try hat
+        functions if there are fewer than five rows (for labels, ten) per feature, where
+        each column and each hat function counts as a feature.
     random_state : int, RandomState instance or None, default=None
         Seed for the random frequencies of ``"agop"`` and the minibatches of ``"nca"``.
 
@@ -151,7 +151,7 @@ class LearnedMetric(
         because there is only one class, or because the targets or the rows are
         constant.
     columns_ : {"linear", "hats"}
-        ``"hats"`` if the metric uses hat functions.
+        The type of features that the metric uses.
     scores_ : dict
         Score of local linear regression with each candidate metric, on rows from which
         the metric was not learned; larger is better. The score is R² for numerical
@@ -195,11 +195,13 @@ class LearnedMetric(
       starting from the metric of ``"agop"`` (with hat functions, ``"evidence"``).
 
     Errors on a few hundred held-out rows differ by chance. For labels, ``"auto"``
-    therefore averages the squared distances of the candidates, multiplied by the square
-    of their ``sigma``. A candidate with error e has the weight :math:`\exp((1 - e /
-    e_0) / 0.05)`, where :math:`e_0` is the lowest error, or 0 if this is less than
-    0.02. The error of ``"nca"`` is increased by 3 %, because it makes leave-one-out
-    errors of the training rows too optimistic.
+    therefore averages the squared distances of the candidates, each multiplied by the
+    square of the ``sigma`` with the lowest error for this candidate. A candidate with
+    error e has the weight :math:`\exp((1 - e / e_0) / 0.05)`, where :math:`e_0` is the
+    lowest error; candidates with a weight below 0.02 are left out. The error of
+    ``"nca"`` is multiplied by 1.03, because this method makes the leave-one-out errors
+    of the training rows too small, and later steps of a pipeline may use these errors
+    to select parameters.
 
     ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The
     result is the same as after ``fit`` on all rows together. To this end, the

@@ -75,10 +75,10 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         between rows. ``"auto"`` selects the multiple of ``"scale"`` with the lowest
         leave-one-out error or, for classifiers, log loss among 1/4, 1/2, 1 and 2, and
         also 4 and 8 if X has one or two columns; it keeps a ``sigma`` that was set on a
-        sampler. With the name of a kernel or a kernel object, it may also select one
-        number per column (see the Notes of :class:`RandomFeatureRidge`). If the kernel
-        is ``"linear"``, a callable, a ``FrozenEstimator`` or a transformer
-        of another package, ``sigma`` must be ``"auto"`` and has no effect.
+        sampler. If the kernel is a name or a kernel object, ``"auto"`` may also select
+        one number per column (see the Notes of :class:`RandomFeatureRidge`). If the
+        kernel is ``"linear"``, a callable, a ``FrozenEstimator`` or a transformer of
+        another package, ``sigma`` must be ``"auto"`` and has no effect.
     n_components : int or "auto", default="auto"
         Number of features. With ``"auto"``, it is the number of rows, but at least 1024
         and at most 2048. If there are more than 16,384 rows, it is 1024, because the
@@ -154,8 +154,9 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
 
         Parameters
         ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows, or features if ``kernel="linear"``.
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows; features if ``kernel="linear"``, and a raw table, which must
+            not be sparse, if the kernel is an ``AnovaSampler``.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Numbers, in one or several outputs, for regression; labels, of shape
             (n_samples,), for classification.
@@ -178,7 +179,9 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         Raises
         ------
         TypeError
-            If X is an array on a device under ``array_api_dispatch=True``.
+            If X is an array on a device under ``array_api_dispatch=True``, if X is
+            sparse but the kernel requires a dense array, if y contains dates, or if X
+            contains dates and is not read as a raw table.
         ValueError
             If a parameter, X, y or a weight is invalid.
         """
@@ -292,7 +295,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         return found, rows, value
 
     def _variances(self, X, method):
-        """Return the variances of predictions relative to the noise, and the value."""
+        """Return variances of predictions in units of the noise, and the value."""
 
         def variances(value, Z):
             return (value.solution.variance(Z),)
@@ -318,9 +321,10 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         -------
         n_effective : ndarray of shape (n_samples,)
             Number of targets whose mean would have the same variance as the prediction:
-            1 / v with the variance v in the Notes of :class:`RandomFeatureRidge`. It is
-            less than 1 for distant rows, whose predictions the training rows hardly
-            determine. If outputs have different penalties, it is the lowest number.
+            1 / v with the variance v in the Notes of :class:`RandomFeatureRidge`. It
+            can be less than 1 for distant rows, because the training rows hardly
+            determine their predictions. If outputs have different penalties, it is the
+            lowest number among the outputs.
 
         Examples
         --------

@@ -91,8 +91,9 @@ class RandomFeatureRidgeClassifier(
     of classes is about 65,536.
 
     If each class has at least five rows per column, there are two candidates with one
-    ``sigma`` per column: h and s of :class:`RandomFeatureRidge`, learned from equally
-    many rows of each class, or from all rows of a class with fewer rows.
+    ``sigma`` per column: :math:`\sigma_{1/2}` and :math:`\sigma_1`, which the Notes of
+    :class:`RandomFeatureRidge` define. They are learned from the same number of rows of
+    each class, or from all rows of a class that has fewer rows.
 
     References
     ----------

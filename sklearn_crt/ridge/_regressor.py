@@ -57,8 +57,8 @@ class RandomFeatureRidge(
         Notes).
     noise_variance_ : float or ndarray of shape (n_outputs,)
         Estimated variance of the targets around their expectation: :math:`s^2` in the
-        Notes. If it is less than 1e-8 times the variance of the targets, the mean of
-        :math:`e_i^2 (1 - h_i)` is used if that is larger.
+        Notes. If :math:`s^2` is less than 1e-8 times the variance of the targets, it is
+        replaced by the mean of :math:`e_i^2 (1 - h_i)`, provided that this is larger.
 
     See Also
     --------
@@ -91,14 +91,17 @@ class RandomFeatureRidge(
     become unreasonably large (``python -m benchmarks.choices ridge_tables`` compares
     errors on twelve tables).
 
-    With ``sigma="auto"`` and the name of a kernel or a kernel object, there are further
+    With ``sigma="auto"``, if the kernel is a name or a kernel object, there are further
     candidates with one sigma per column, which is small for columns that hardly affect
-    the targets. Let s be the inverse length scales of a Gaussian process that maximise
-    a penalised marginal likelihood ([2]_ section 5.1) in up to 20 iterations of L-BFGS
-    on a random sample of 400 rows, drawn like the one above, and let h lie halfway
-    between s and a common value of the standardised columns, on a logarithmic scale.
-    The candidates are s with at least 200 rows per column, h, 2 h and s with at least
-    50, and h with at least ten. There are none for one column or more than 400.
+    the targets. Let :math:`\sigma_1` be the inverse length scales of a Gaussian process
+    that maximise a penalised marginal likelihood ([2]_ section 5.1), found in up to 20
+    iterations of L-BFGS on a random sample of 400 rows, drawn like the one above. For
+    standardised columns and on a logarithmic scale, let :math:`\sigma_{1/2}` be halfway
+    between :math:`\sigma_1` and its mean over the columns. With at least 200 rows per
+    column, :math:`\sigma_1` is the only further candidate. With at least 50 rows per
+    column, the candidates are :math:`\sigma_{1/2}`, :math:`2 \sigma_{1/2}` and
+    :math:`\sigma_1`, and with at least ten only :math:`\sigma_{1/2}`. With fewer rows
+    per column, a single column or more than 400 columns, there are none.
 
     For a row with centred features z, the standard deviation of a new target is
 
@@ -114,7 +117,10 @@ class RandomFeatureRidge(
     side, for example, also assume normally distributed noise; :meth:`predict_interval`
     assumes neither. The standard deviation does not account for the error of the random
     features (see ``kernel_variance`` of the samplers). Neither the standard deviation
-    nor the intervals account for the selection of the penalty and of sigma.
+    nor the intervals account for the selection of the penalty and of sigma. If the
+    kernel is an :class:`AnovaSampler` whose landmarks are all the training rows, v
+    includes the prior variance that the landmarks do not explain, divided by
+    :math:`\alpha`.
 
     With ``clip=True``, the difference between a prediction and the mean target is
     multiplied by :math:`\min(1, s_y / (s \sqrt v))`, where :math:`s_y` is the standard

@@ -28,8 +28,8 @@ _EXACT = 2e-12
 # standard deviation of the prior, relative to that of the targets. For larger values,
 # predictions for distant rows would become unreasonably large.
 _MOST_SPREAD = 5.0
-# If the noise variance is below this proportion of the variance of the targets, the sum
-# of squared residuals consists of rounding errors or of the error of the features.
+# If the noise variance is below this proportion of the variance of the targets, the
+# residuals mainly reflect rounding errors or the approximation error of the features.
 _INTERPOLATED = 1e-8
 # If a row alone determines its prediction up to rounding, its leave-one-out error
 # cannot be computed. This is assumed if 1 minus its leverage is below _LEAST_LEFT, or
@@ -44,8 +44,8 @@ _TIE = 1e-6
 # small tables.
 _NEAR = 1.1
 _LEAST_FREEDOM = 0.001  # minimum residual degrees of freedom per row
-# In classifiers with more features, variances of predictions are estimated from this
-# number of random combinations of the axes, with a relative standard error of 18 %.
+# If a classifier has more features than this, it estimates the variances of predictions
+# from this number of random combinations of the axes, with a standard error of 18 %.
 _COMBINED = 64
 
 
@@ -323,7 +323,7 @@ class Regression:
         self._similarities = None
         if self._shared:
             root = np.sqrt(self._factors[:, :1]) * self._combinations
-            # single precision, because they are by far the largest part of the model
+            # single precision, because the axes are the largest part of the model
             self._axes = (self.vectors @ root).astype(np.float32)
             self._factors = np.ones((root.shape[1], 1))
             estimate = self.mean_variance + np.sum((along @ root) ** 2, axis=1)

@@ -135,7 +135,7 @@ class RidgeSums(MapSums):
     settings: Settings
     selects_sigma: bool  # False once sigma has been chosen
     resizes: bool  # whether the number of rows determines the number of features
-    sigmas_of_columns: tuple[np.ndarray, ...] = ()  # (n_features,), more candidates
+    sigmas_of_columns: tuple[np.ndarray, ...] = ()  # candidates, each (n_features,)
     path: tuple[Any, ...] = ()  # (n_sigmas,), fitted samplers
     moments: tuple[Moments, ...] = ()  # (n_sigmas,)
     # a sample of the rows from which moments have been computed
@@ -300,7 +300,7 @@ class RidgeSums(MapSums):
         part = DistinctSample.of(batches, _ROWS_A_COLUMN * width)
         rows = Batch(part.X, part.y, part.weights)
         on_part = replace(value, path=path)._with_sums_of((rows,))
-        sample = DistinctSample.of((rows,), _N_SAMPLED // 2)  # enough to compare
+        sample = DistinctSample.of((rows,), _N_SAMPLED // 2)  # enough rows to compare
         on_part = replace(on_part, sample=sample)
         best = value.path[on_part.best]
         return replace(value, path=(best,), scores_before=on_part.table)

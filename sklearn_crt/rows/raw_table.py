@@ -273,7 +273,7 @@ def _code(value: Any) -> float:
     if is_missing(value):
         return np.nan
     kind = kind_of(type(value))
-    # neighbouring integers beyond this limit are equal as floats
+    # different integers beyond this limit can be equal as floats
     exact = kind != "integer" or abs(value) <= _LARGEST_WHOLE
     if exact and kind in ("boolean", "integer", "number"):
         return float(value)

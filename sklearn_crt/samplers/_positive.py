@@ -93,8 +93,8 @@ class SimplexRBFSampler(PositiveRBFSampler):
     -----
     The features and their variance are those of :class:`PositiveRBFSampler`, which
     defines p and q, with :math:`F_c(q)` in place of :math:`{}_1F_1(d; d/2; q/2)`. Here
-    :math:`c = -1/(d - 1)` is the cosine of the angle between two frequencies of a
-    block, and
+    :math:`c = -1/(d - 1)` is the cosine of the angle between two frequencies in the
+    same block of d frequencies, and
 
     .. math:: F_c(q) = \sum_k \frac{q^k}{k!} \prod_{j<k} \frac{d + j}{d + 2j}
        \; E (1 + c \sin\psi)^k, \qquad \psi \in (0, \pi), \;

@@ -46,16 +46,14 @@ class AnovaMap:
     def subsets(self) -> list[tuple[int, ...]]:
         """The groups of columns that each effect depends on."""
         owners = sorted(set(self.learned.encoding.owners))
-        n_most = 2 if self.learned.kernel.order == 2 else 1
-        sizes = range(1, n_most + 1)
+        sizes = (1, 2) if self.learned.kernel.order == 2 else (1,)
         return [subset for size in sizes for subset in combinations(owners, size)]
 
     def _effect_kernel(self, Z: np.ndarray, subset: tuple[int, ...]) -> np.ndarray:
         """Return an effect's contribution to the kernel of rows and landmarks."""
-        kernel, parts = self.learned.kernel, []
-        for owner in subset:
-            own = [q for q, o in enumerate(self.learned.encoding.owners) if o == owner]
-            parts.append(kernel.weighted_terms(Z, own))
+        kernel, owners = self.learned.kernel, np.array(self.learned.encoding.owners)
+        own = (np.flatnonzero(owners == owner).tolist() for owner in subset)
+        parts = [kernel.weighted_terms(Z, chosen) for chosen in own]
         if len(subset) == 2:
             sums = [terms.sum(axis=0) for terms in parts]
             return kernel.strength * sums[0] * sums[1]
@@ -81,8 +79,7 @@ class AnovaMap:
         return self._raw(Z, dual) - means, shift
 
     def _encoded(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        learned = self.learned
-        return learned.encoding.transform(V), learned.kernel.columns.points
+        return self.learned.encoding.transform(V), self.learned.kernel.columns.points
 
     def _raw(self, Z: np.ndarray, dual: np.ndarray) -> np.ndarray:
         """Return the effects for encoded rows, before centring."""

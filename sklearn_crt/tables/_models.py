@@ -142,7 +142,8 @@ class KernelRegressor(IntervalsMixin, RegressorMixin, BaseKernelModel):
     out if its weight on the first fold is below 0.1, or below 0.25 for class
     probabilities. In regression, predictions of each model may exceed the range of the
     targets by at most a fifth of this range. All prediction intervals have the same
-    width, which is calibrated on the cross-validated errors.
+    width, which is calibrated on the cross-validated errors. With fewer than 40 rows,
+    the intervals and standard deviations are those of :class:`RandomFeatureRidge`.
 
     References
     ----------
@@ -169,7 +170,7 @@ class KernelRegressor(IntervalsMixin, RegressorMixin, BaseKernelModel):
         V, mean, blend = self._predictions(X, "predict")
         if not return_std:
             return mean, None
-        if blend.errors is None:  # there are few rows
+        if blend.errors is None:  # too few rows for cross-validation
             return mean, blend.anova.predict(V, return_std=True)[1][:, None]
         return mean, np.full(mean.shape, blend.errors.root_mean_squares)
 

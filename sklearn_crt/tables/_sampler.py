@@ -90,9 +90,9 @@ class AnovaSampler(
     This supervised transformer converts a table with numbers, categories and missing
     values into features for linear models. A linear function of the features P is a sum
     of effects of individual columns and of pairs of columns (or of all subsets of
-    columns). The features approximate the ANOVA kernel K of such functions, :math:`P P'
-    \approx K`. The weight of each column is learned from the targets, so irrelevant
-    columns do no harm. Columns need not be encoded, scaled or imputed.
+    columns). The features approximate the ANOVA kernel K of such functions [1]_,
+    :math:`P P' \approx K`. The weight of each column is learned from the targets, so
+    irrelevant columns do no harm. Columns need not be encoded, scaled or imputed.
 
     As the ``kernel`` of :class:`RandomFeatureRidge` or
     :class:`RandomFeatureRidgeClassifier`, it enables these estimators to read raw

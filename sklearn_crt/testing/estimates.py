@@ -282,7 +282,7 @@ class Draws:
 
     @cached_property
     def _wide(self) -> tuple[int, list[np.ndarray], list[np.ndarray]]:
-        """The number of frequencies of the wide fit, and features of the two sides."""
+        """The number of frequencies of a wide fit, and features of X and of Y."""
         X, Y = self.X, self.Y
         n_frequencies = max(self._stride(size) * n for n, size in self.sizes)
         wide = self._fit_frequencies(n_frequencies)

@@ -98,11 +98,11 @@ def test_repeated_rows_are_not_learned_by_heart(rng):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("cls", [NadarayaWatsonRegressor, LocalLinearRegressor])
 def test_copies_with_rounding_errors_are_copies(cls, dtype, rng):
-    """A matrix product in front of the model may round equal rows differently.
+    """A matrix product before the model may round equal rows differently.
 
-    There are few enough rows that each of them is predicted from the others: the sample
-    is the same with and without rounding errors. If equal rows are not recognised,
-    limits of the intervals differ by more than 0.8.
+    All rows are used to calibrate the intervals, so rounding errors do not affect which
+    rows are sampled. If equal rows were not recognised, bounds of the intervals would
+    differ by more than 0.8.
     """
     X = (rng.integers(12, size=(450, 2)) + 0.1 * np.pi) / 2
     y = np.sin(X[:, 0]) * X[:, 1] + 0.7 * rng.normal(size=450)

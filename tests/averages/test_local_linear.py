@@ -95,10 +95,10 @@ def test_extrapolation_is_limited(rng):
 
 
 def test_extrapolation_from_fewer_rows_than_columns(rng):
-    """Directions in which the rows do not vary count as well in the distance.
+    """Directions in which the rows do not vary contribute to the distance as well.
 
-    If only the others count, which are known up to rounding errors, the order of the
-    rows changes predictions by 2e-5.
+    Rounding errors determine which directions these are. If they did not contribute,
+    the order of the rows would change predictions by 2e-5.
     """
     X, Q = rng.uniform(size=(12, 30)), rng.uniform(size=(40, 30))
     y = rng.integers(3, size=12).astype(float)

@@ -376,7 +376,7 @@ def test_standard_deviations_are_those_of_the_errors(model, rng):
     model = clone(model).fit(X[:2000], y[:2000])
     mean, std = model.predict(X[2000:], return_std=True)
     assert_array_equal(mean, model.predict(X[2000:]))
-    # five standard errors of the mean square of 2000 normal numbers are .16
+    # 0.16 is five standard errors of the mean square of 2000 normal numbers
     squares = np.mean(((y[2000:] - mean) / std) ** 2, axis=0)
     assert_allclose(squares, 1, atol=0.16)
     assert std[X[2000:, 0] > 0.55].mean() > 2 * std[X[2000:, 0] < 0.45].mean()

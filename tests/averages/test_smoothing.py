@@ -140,9 +140,9 @@ def test_classes_that_do_not_overlap(model, sigma, rng):
 
 @pytest.mark.parametrize("model", KINDS, ids=str)
 def test_rows_without_other_rows_do_not_affect_the_smoothing(model, table, rng):
-    """Left out, such a row has the class prior, in which a class may be missing.
+    """If such a row is left out, its prediction is the prior, which may have zeros.
 
-    The logarithm of its probability, 0, would hide the losses of all other rows.
+    Its log loss could be infinite, and would then hide the losses of all other rows.
     """
     X, y = table
     classes = np.append(np.unique(y), 9)  # there are no rows of class 9 yet

@@ -104,7 +104,7 @@ def test_hats_separate_classes_by_several_intervals(rng):
 
 @pytest.mark.parametrize("error, chosen", [(0.98, "agop"), (0.96, "nca"), (0.5, "nca")])
 def test_metrics_for_labels_are_averaged(error, chosen, rng, monkeypatch):
-    """Weights fall by 1/e if the error, that of NCA times 1.03, is 5 % larger."""
+    """Weights decrease by a factor of e for every 5 % by which the error is larger."""
     X, y = noisy(rng, 120)
     errors, search = {"agop": 1.0, "nca": error}, Learner._search
     multiples = {"agop": 2.0, "nca": 3.0}

@@ -347,7 +347,7 @@ def test_rows_far_from_the_others_do_not_make_predictions_wild(seed):
 
 
 def test_standard_deviations_of_a_function_without_noise(rng):
-    """They are not zero: between the training rows, the function is uncertain."""
+    """They are not zero, because the function is unknown between the training rows."""
     X = rng.normal(size=(1600, 3))
     y = np.sin(X[:, 0]) + X[:, 1]
     model = RandomFeatureRidge(random_state=0).fit(X[:600], y[:600])

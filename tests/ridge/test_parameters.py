@@ -219,7 +219,7 @@ def test_sigma_of_each_column_is_learned_from_rare_labels(uneven):
     ]
     assert losses[0] < 0.7 * losses[1]
     assert model.sigma_[:2].min() > 3 * model.sigma_[2:].max()
-    # with 29 rows of a class and six columns, one sigma is selected for all columns
+    # with only 29 rows of a class for six columns, all columns have the same sigma
     keep = np.append(np.flatnonzero(labels == "rare")[:30], np.where(labels != "rare"))
     assert len(model.fit(X[keep], labels[keep]).loo_errors_) == 6
     assert len(model.fit(X[keep[1:]], labels[keep[1:]]).loo_errors_) == 4
@@ -411,7 +411,7 @@ def test_two_classes_have_one_score_and_three_have_three(fit_intercept, table):
     assert_array_equal(scores, three.predict_proba(X))
     assert_allclose(scores.sum(axis=1), 1)
     assert np.all((scores[:, 2] > 0) & (scores[:, 2] < 1e-3))
-    # the probabilities of two classes have other parameters, so they differ slightly
+    # with two classes, the calibration has other parameters, so results differ slightly
     decided = np.abs(difference) > 0.04
     assert_array_equal(three.predict(X)[decided], two.predict(X)[decided])
     assert decided.mean() > 0.9

@@ -692,7 +692,7 @@ def test_scores_of_samples(kernel, rng):
 
 
 def test_effective_sample_sizes_are_those_of_the_hat_matrix(table, frozen):
-    """The variance of a prediction is at least the sum of squares of its weights."""
+    """The variance is at least the sum of the squared weights of the targets."""
     X, y, _ = table
     options = {"clip": False, "fit_intercept": False}
     model = RandomFeatureRidge(frozen, alpha=0.3, **options).fit(X, y)

@@ -136,8 +136,8 @@ def test_standard_deviations_are_those_of_cross_validated_errors(table, model):
     np.testing.assert_array_equal(mean, model.predict(X[300:]))
     ratio = np.mean((y[300:] - mean) ** 2) / std[0] ** 2
     assert np.ptp(std) == 0
-    # errors of 100 and of 300 rows, whose squares have at most twice the variance of
-    # the squares of normal numbers
+    # four standard errors for 100 and 300 squared errors, whose standard deviation is
+    # assumed to be at most twice that of squared normal numbers
     assert abs(ratio - 1) < 4 * 2 * np.sqrt(2 / 100 + 2 / 300)
     few = KernelRegressor(random_state=0).fit(X[:30], y[:30])
     low, high = few.predict_interval(X[300:]).T
