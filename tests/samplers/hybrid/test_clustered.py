@@ -10,7 +10,6 @@ from sklearn.base import clone
 
 from sklearn_crt import TrigRBFSampler
 from sklearn_crt.samplers import ClusteredSampler
-from sklearn_crt.samplers._hybrid_clustered import best_diagonal
 from sklearn_crt.testing import assert_mean, contract_rows
 
 from ...hybrids import hybrid
@@ -20,6 +19,13 @@ FAMILY = 1e-6
 
 def clustered(**params):
     return hybrid("clustered", n_components=80, kernel="softmax", **params)
+
+
+def diagonal_for(queries, keys, **params):
+    """Return the diagonal of the map for one cluster of queries and one of keys."""
+    params = {"sigma": 1.0, "n_clusters": 1, "kernel": "softmax", **params}
+    fitted = hybrid("clustered", n_components=2, **params).fit(queries, X_key=keys)
+    return fitted.bases_[0].blocks[0].part.quadratic.diagonal
 
 
 def two_clusters(rng, width=0.1, d=6):
@@ -108,25 +114,27 @@ def test_counts_of_clusters(rng):
 
 
 def test_zero_coordinates_of_centres():
-    zero, one = np.zeros(3), np.array([0.0, 1.0, -1.0])
-    assert_allclose(best_diagonal(zero, zero), 1)
-    a = best_diagonal(zero, one)
+    zero, one = np.zeros((1, 3)), np.array([[0.0, 1.0, -1.0]])
+    assert_allclose(diagonal_for(zero, zero), 1)
+    a = diagonal_for(zero, one)
     assert_allclose(a, [1, 1e3, 1e3])  # (1 / 1e-12)^(1/4)
-    assert_allclose(best_diagonal(one, zero), [1, 1e-3, 1e-3])
-    a = best_diagonal(np.array([1.0]), np.array([1e30]), real=True)
+    assert_allclose(diagonal_for(one, zero), [1, 1e-3, 1e-3])
+    a = diagonal_for(np.array([[1.0]]), np.array([[1e30]]), diagonal="real")
     assert a == 1e6  # clipped
     # second moments make the zero cases regular
-    assert_allclose(best_diagonal(zero, one, 0.04, 0.04), [1, *[26**0.25] * 2])
+    around = 0.2 * np.array(np.meshgrid(*[[-1, 1]] * 3)).reshape(3, 8).T
+    a = diagonal_for(around, one + around, diagonal="real")
+    assert_allclose(a, [1, *[26**0.25] * 2])
 
 
 def test_reference_diagonals(vectors, pair4):
     reference, (x, y) = vectors["hrf"], pair4
-    for real, name in ((False, "complex"), (True, "real")):
-        a = best_diagonal(x[0], y[0], real=real)
+    for name in ("complex", "real"):
+        a = diagonal_for(x, y, diagonal=name)
         loss = np.sum(np.abs(a * x[0] + y[0] / a) ** 2)
         expected = reference[f"loss |a x + y/a|^2 {name}"]
         assert_allclose(loss, expected, rtol=1e-12, atol=1e-25)
-    a = best_diagonal(x[0], y[0])
+    a = diagonal_for(x, y)
     for k in range(4):
         assert_allclose(a[k].real, reference[f"fitted complex diag: Re a_{k + 1}"])
         assert_allclose(a[k].imag, reference[f"fitted complex diag: Im a_{k + 1}"])
