@@ -72,11 +72,6 @@ class BaseFeatureSampler(
         The kernel to approximate. The softmax kernel is ``exp(sigma**2 * x.y)``; its
         features are those of the Gaussian kernel multiplied by ``exp(|sigma * x|**2 /
         2)``.
-    random_phase : bool, default=False
-        Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own random
-        frequency w and phase b. For the same number of features, this gives a lower
-        variance than cosine-sine pairs where the kernel value is small, but a higher
-        variance for neighbouring rows.
     n_jobs : int, default=None
         Number of threads that ``transform`` uses. -1 uses all processors; None uses as
         many threads as NumPy's linear algebra, or a single thread inside joblib
@@ -399,14 +394,13 @@ class BaseFeatureSampler(
         The formulas in the Notes of the samplers hold for ``"iid"`` and
         ``"orthogonal"``. For ``"simplex"`` and other couplings with a fixed angle, the
         function 1F1 in the formulas of Gaussian kernels is replaced by another one (see
-        the user guide).
-        If ``variance_is_exact_`` is False, the result is the variance for another
-        coupling: independent frequencies if the angles between frequencies are not
-        fixed (``"simplex+"``, ``"halton"`` and ``"sobol"``), and exactly orthogonal or
-        simplex blocks for a structured coupling without padding. Unless sigma is small,
-        the variance of positive features is dominated by rare draws. The result is then
-        still correct, but it can exceed the observed squared errors by orders of
-        magnitude, which makes it uninformative.
+        the user guide). If ``variance_is_exact_`` is False, the result is the variance
+        for another coupling: independent frequencies if the angles between frequencies
+        are not fixed (``"simplex+"``, ``"halton"`` and ``"sobol"``), and exactly
+        orthogonal or simplex blocks for a structured coupling without padding. Unless
+        sigma is small, the variance of positive features is dominated by rare draws.
+        The result is then still correct, but it can exceed the observed squared errors
+        by orders of magnitude, which makes it uninformative.
 
         Parameters
         ----------

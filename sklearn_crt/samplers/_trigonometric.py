@@ -88,6 +88,9 @@ class HeavyTailedSampler(BaseFeatureSampler):
     shape_matrix : array-like of shape (n_features, n_features), default=None
         Symmetric positive definite matrix M that defines the distance ``sqrt(u' M u)``,
         where ``u = sigma * (x - y)``. None means the identity matrix.
+    random_phase : bool, default=False
+        Whether each feature is a single cosine with a frequency and a phase of its own,
+        as in :class:`TrigRBFSampler`.
 
     Attributes
     ----------
@@ -177,6 +180,11 @@ class TrigRBFSampler(BaseFeatureSampler):
         Number of features: a cosine and a sine per frequency, or only a cosine with
         ``random_phase=True``. If ``n_components`` is odd, the last frequency has a
         single column with a random phase.
+    random_phase : bool, default=False
+        Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own random
+        frequency w and phase b. For the same number of features, this gives a lower
+        variance than cosine-sine pairs where the kernel value is small, but a higher
+        variance for neighbouring rows.
 
     Attributes
     ----------
