@@ -26,6 +26,7 @@ from sklearn_crt import (
     TrigRBFSampler,
 )
 from sklearn_crt.ridge import _solution
+from sklearn_crt.ridge._moments import MomentSums
 
 FIXED = TrigRBFSampler(sigma=0.5, n_components=50, random_state=0)
 OPRF = OPRFSampler(n_components=60, random_state=0)  # whose sigma is selected
@@ -353,6 +354,22 @@ def test_moments_do_not_cancel(rng):
     assert_allclose(model.coef_, expected.coef_, rtol=1e-7, atol=1e-7)
     centred = clone(model).fit(Z, y)
     assert_allclose(model.loo_errors_, centred.loo_errors_, rtol=1e-6)
+
+
+def test_products_about_the_mean_do_not_cancel(rng):
+    """Sums of squares and targets too, whose errors the coefficients hardly show."""
+    Z, Y = rng.standard_normal((2000, 3)) + 1e7, rng.standard_normal((2000, 1)) - 1e8
+    total = None
+    for rows in (slice(500), slice(500, 501), slice(501, None)):
+        sums = MomentSums()
+        for chunk in np.array_split(np.arange(2000)[rows], 3):
+            if chunk.size:
+                sums.add(Z[chunk], Y[chunk], np.ones(chunk.size))
+        total = sums.moments() if total is None else total + sums.moments()
+    expected = np.cov(np.c_[Z, Y], rowvar=False) * 1999
+    assert_allclose(total.gram, expected[:3, :3], rtol=1e-9, atol=1e-6)
+    assert_allclose(total.cross, expected[:3, 3:], rtol=1e-9, atol=1e-6)
+    assert_allclose(total.squares, expected[3, 3], rtol=1e-9)
 
 
 # --------------------------------------------------------------------- the choice
