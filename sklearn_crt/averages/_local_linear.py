@@ -184,8 +184,7 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     :math:`\lambda = \alpha\, \mathrm{tr}(G) / d + 10^{-7} / \sigma^2` ([1]_, and [2]_
     section 6.3). With ``alpha=0``, :math:`\lambda` is just larger than the rounding
     errors. If ``sigma`` has one value per feature, the formulas apply to the features
-    multiplied by these values, with :math:`\sigma = 1`. All sums are computed in
-    float64.
+    multiplied by these values, with :math:`\sigma = 1`. All sums use float64.
 
     Far from the training rows, nearly all the weight belongs to a few rows that are
     close to each other, and the extrapolation would magnify the noise in their targets.

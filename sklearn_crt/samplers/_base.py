@@ -74,8 +74,7 @@ class BaseFeatureSampler(
         2)``.
     n_jobs : int, default=None
         Number of threads that ``transform`` uses. -1 uses all processors; None uses as
-        many threads as NumPy's linear algebra, or a single thread inside joblib
-        workers.
+        many threads as NumPy's linear algebra, or one thread inside joblib workers.
     random_state : int, RandomState instance or None, default=None
         Seed of the random frequencies. The frequencies are nested: with the same seed,
         a sampler with half as many features uses the first half of the frequencies.

@@ -158,8 +158,7 @@ class CentersRBFSampler(
         faster, but a suitable penalty has to be chosen (see Notes).
     n_jobs : int, default=None
         Number of threads that ``transform`` uses. -1 uses all processors; None uses as
-        many threads as NumPy's linear algebra, or a single thread inside joblib
-        workers.
+        many threads as NumPy's linear algebra, or one thread inside joblib workers.
     random_state : int, RandomState instance or None, default=None
         Seed for choosing the centres, and for sampling rows if ``sigma="median"``.
 

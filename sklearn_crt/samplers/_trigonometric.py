@@ -89,8 +89,10 @@ class HeavyTailedSampler(BaseFeatureSampler):
         Symmetric positive definite matrix M that defines the distance ``sqrt(u' M u)``,
         where ``u = sigma * (x - y)``. None means the identity matrix.
     random_phase : bool, default=False
-        Whether each feature is a single cosine with a frequency and a phase of its own,
-        as in :class:`TrigRBFSampler`.
+        Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own random
+        frequency w and phase b. For the same number of features, this gives a lower
+        variance than cosine-sine pairs where the kernel value is small, but a higher
+        variance for neighbouring rows.
 
     Attributes
     ----------

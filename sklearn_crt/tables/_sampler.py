@@ -117,8 +117,7 @@ class AnovaSampler(
         columns of type ``category`` need not be listed.
     n_jobs : int, default=None
         Number of threads that ``transform`` uses. -1 uses all processors; None uses as
-        many threads as NumPy's linear algebra, or a single thread inside joblib
-        workers.
+        many threads as NumPy's linear algebra, or one thread inside joblib workers.
     random_state : int, RandomState instance or None, default=None
         Seed for choosing the landmarks, which are training rows. The choice depends on
         the content of the rows, not on their order. Pass an int for reproducible
