@@ -36,8 +36,7 @@ _ROUNDING = 1e3
 _MOST_COLUMNS, _N_DIRECTIONS = 40, 24
 # If there are at most _ALL_ROWS training rows, each query uses all of them. Otherwise
 # it uses rows whose kernel values exceed a limit. The limit is lowered, in at most
-# _STEPS steps, until these rows have at least the share _LEAST_SHARE of the sample
-# weights.
+# _STEPS steps, until they have at least the share _LEAST_SHARE of the sample weights.
 _ALL_ROWS, _LEAST_SHARE, _STEPS = 1000, 0.03, 7
 # at least the kernel value that replaces smaller ones, see ``exp_products``
 _VANISHING = 1e-307
@@ -333,8 +332,7 @@ class LocalLinear(Targets):
         products = (c @ directions).swapaxes(1, 2)
         # Slopes are set to zero along directions in which the variance is only a
         # rounding error. There are such directions if fewer rows than features have
-        # positive weights; the arbitrary slopes along them would determine the choice
-        # of the penalty.
+        # positive weights; arbitrary slopes along them would determine the penalty.
         products *= (variances > least[:, None])[:, :, None]
         rest = np.maximum(variances, 0), directions, products, least[:, None]
         return Fits(means, centers, *rest)

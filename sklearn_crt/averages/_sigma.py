@@ -83,12 +83,9 @@ def best_multiple(
             values = [tuple(sums.values for sums in found) for found in path]
             yield queries, encoded[batch], values
 
-    finer, copies = _QUARTERS, np.arange(n_queries)
-    if is_fit:
-        finer = _HALVES
-        queries = rows.take(slice(n_queries))
-        copies = queries.equal(queries).argmax(axis=1)  # the first of the equal rows
-    finer = finer if refined else np.ones(1)
+    queries = rows.take(slice(n_queries))
+    copies = queries.equal(queries).argmax(axis=1)  # the first of the equal rows
+    finer = (_HALVES if is_fit else _QUARTERS) if refined else np.ones(1)
     best = _search(octaves, finer, batches, encoded, targets, copies)
     factor = (n_rows / n_keys) ** (1 / (n_features + 4))
     return best._replace(multiple=best.multiple * factor)
@@ -203,8 +200,7 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
     # inverse of a typical weight, to which tiny weights hardly contribute
     whole = weights.sum()
     rows_per_weight = whole / (weights @ weights)
-    values, share = encoded[:, : targets.n_averages], weights / whole
-    values = values / weights[:, None]
+    values, share = encoded[:, : targets.n_averages] / weights[:, None], weights / whole
     mean = share @ values
     spread = share @ (values - mean) ** 2
     spread = np.where(spread > 0, spread, 1.0)  # 1 for a constant target

@@ -93,8 +93,7 @@ class FeatureSums(NamedTuple):
     Features are given as ``mantissa * exp(exponent)``. For each feature m the sums are
     divided by ``exp`` of the largest exponent seen, so that they neither overflow nor
     vanish. The features of queries are multiplied by these scales (see ``scaled``).
-    Separate scales for the training rows, in contrast, could not be recovered from the
-    sums.
+    In contrast, separate scales for training rows could not be recovered from the sums.
     """
 
     total: Any = None  # a LogSum, None before the first rows

@@ -29,8 +29,7 @@ class ColumnFeatures:
     dominate distances. If there are knots, hat functions are added, each of which is
     one at its own knot, zero at all other knots, and linear in between. Beyond the
     outermost knots they are extrapolated linearly and softly clipped, so rows outside
-    the range of the training data are far from all training rows. Constant columns have
-    no features.
+    the range of the training rows are far from them. Constant columns have no features.
     """
 
     kept: np.ndarray  # positions of the columns that are not constant

@@ -45,8 +45,7 @@ class GaussianProcess:
 
     The covariance matrix of each target is a multiple of K = R + noise * N, where R is
     the Gaussian kernel matrix of the scaled rows, and N is the diagonal matrix of
-    inverse weights. The multiple is chosen to maximise the evidence. K is the same for
-    all targets.
+    inverse weights. The multiple maximises the evidence. K is the same for all targets.
     """
 
     X: np.ndarray  # (n, d)
@@ -162,9 +161,8 @@ def learn_evidence(
     """Return a metric that combines evidence-maximising scales with gradients.
 
     At most the first 800 rows are used, so rows must be in random order. Their columns
-    must be standardised. The metric is the sum of two matrices, each divided by its
-    trace: the diagonal matrix of squared scales, and the mean outer product of the
-    gradients.
+    must be standardised. The metric sums two matrices, each divided by its trace: the
+    diagonal matrix of squared scales, and the mean outer product of the gradients.
     """
     # X (n, d), targets (n, k), weights (n,) -> (d, d)
     process, parameters = most_evidence(X, targets, weights)

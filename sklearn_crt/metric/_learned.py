@@ -148,8 +148,7 @@ class LearnedMetric(
         constant columns.
     method_ : str
         The method with the lowest error. It is ``"none"`` if nothing can be learned
-        because there is only one class, or because the targets or the rows are
-        constant.
+        because there is only one class, or because the targets or rows are constant.
     columns_ : {"linear", "hats"}
         The type of features that the metric uses.
     scores_ : dict
