@@ -188,6 +188,7 @@ EXPENSIVE = [
     RandomFeatureRidge(),
     RandomFeatureRidge(AnovaSampler(), n_components=20, random_state=0),
     RandomFeatureRidge(TrigRBFSampler(n_components=30)),
+    RandomFeatureRidge(n_components=20, random_state=0),
     RandomFeatureRidgeClassifier(),
     RandomFeatureRidgeClassifier(n_components=20, random_state=0),
     RandomFeatureRidgeClassifier(AnovaSampler(), n_components=20, random_state=0),
@@ -207,11 +208,12 @@ EXPENSIVE = [
 SHARED = [
     *(one for one in EACH_ESTIMATOR if repr(one) not in map(repr, EXPENSIVE)),
     *(pytest.param(one, marks=pytest.mark.slow) for one in EXPENSIVE),
-    NadarayaWatsonClassifier(OPRFSampler(n_components=20)),
+    NadarayaWatsonClassifier(OPRFSampler(sigma=1.0, n_components=20)),
     NadarayaWatsonRegressor(Prototypes(5)),
     LocalLinearClassifier(sigma=1.0, alpha=0.1),
     LocalLinearRegressor(Prototypes(5), sigma=1.0, alpha=0.1),
     RandomFeatureRidgeClassifier(TrigRBFSampler(n_components=30), sigma=1.0, alpha=1.0),
+    RandomFeatureRidge(OPRFSampler(n_components=10)),
     RandomFeatureRidge("linear"),
     NadarayaWatsonClassifier("linear"),
 ]
