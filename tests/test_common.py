@@ -44,7 +44,7 @@ EACH_ESTIMATOR = [
     KernelRegressor(**FEW_FOLDS),
     RandomFeatureRidge(**FEW_COLUMNS),
     RandomFeatureRidge(AnovaSampler(), **FEW_COLUMNS),
-    RandomFeatureRidgeClassifier(**FEW_COLUMNS),
+    RandomFeatureRidgeClassifier(**FEW_COLUMNS, sigma="scale"),
     RandomFeatureRidgeClassifier(AnovaSampler(), **FEW_COLUMNS),
 ]
 # Further parameters of each, and the other averages over each kind of source.
@@ -78,6 +78,7 @@ FURTHER = [
     LearnedMetric(method="evidence", columns="hats"),
     RandomFeatureRidge(),
     RandomFeatureRidgeClassifier(),
+    RandomFeatureRidgeClassifier(**FEW_COLUMNS),
     Classifier("laplacian"),
     Classifier("matern", sigma="median"),
     RandomFeatureRidge(OPRFSampler(random_state=0), sigma=0.1, alpha=1e-3),

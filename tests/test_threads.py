@@ -191,6 +191,7 @@ EXPENSIVE = [
     RandomFeatureRidge(n_components=20, random_state=0),
     RandomFeatureRidgeClassifier(),
     RandomFeatureRidgeClassifier(n_components=20, random_state=0),
+    RandomFeatureRidgeClassifier(n_components=20, sigma="scale", random_state=0),
     RandomFeatureRidgeClassifier(AnovaSampler(), n_components=20, random_state=0),
     LearnedMetric(),
     LocalLinearClassifier(),
