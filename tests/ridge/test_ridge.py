@@ -222,6 +222,7 @@ def test_merge_equals_fit(table, frozen):
         assert_allclose(found, whole.decision_function(X), atol=1e-8)
 
 
+@pytest.mark.usefixtures("few_features")
 def test_merge_raises_where_models_differ(table, frozen):
     X, y, _ = table
     model = RandomFeatureRidge(frozen).fit(X, y)
@@ -476,8 +477,8 @@ def test_the_data_of_the_caller_are_neither_changed_nor_shared(table):
 
 # -------------------------------------------------------------------------- freezing
 def test_a_frozen_classifier_is_little_more_than_coefficients_and_frequencies():
-    X, y = load_digits(return_X_y=True)
-    model = RandomFeatureRidgeClassifier(n_components=512, random_state=0).fit(X, y)
+    X, y = (rows[:900] for rows in load_digits(return_X_y=True))
+    model = RandomFeatureRidgeClassifier(n_components=360, random_state=0).fit(X, y)
     expected, path = model.decision_function(X), model.score_path()
     assert len(pickle.dumps(model)) < 3 * X.nbytes  # no Gram matrix
     model = pickle.loads(pickle.dumps(model.freeze()))
@@ -550,7 +551,7 @@ def test_other_features(kernel, table):
     assert pipeline.score(X, y) > 0.8
 
 
-@pytest.mark.parametrize("n_features", [1, 2])
+@pytest.mark.parametrize("n_features", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_few_columns_may_have_many_waves(n_features, rng):
     X = rng.uniform(-1, 1, size=(1500, n_features))
     y = np.sin(20 * X).sum(axis=1) + 0.3 * rng.standard_normal(1500)
@@ -639,32 +640,36 @@ def test_rounding_errors_do_not_choose_the_penalty(seed):
     assert np.abs(steps).max() < 1.1
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "matern", FIXED, "linear"], ids=repr)
+@pytest.mark.parametrize(
+    "kernel",
+    ["gaussian", pytest.param("matern", marks=pytest.mark.slow), FIXED, "linear"],
+    ids=repr,
+)
 def test_scores_of_samples_of_classifiers(kernel, rng):
     """The scores are uniform for rows of the same distribution.
 
     Estimated variances change the ranks of rows that are nearly equally similar only.
     """
-    X = rng.normal(size=(4000, 3))
-    codes = rng.integers(3, size=4000)
-    n_components = 200 if kernel in ("gaussian", "matern") else "auto"
+    X = rng.normal(size=(2000, 3))
+    codes = rng.integers(3, size=2000)
+    n_components = 100 if kernel in ("gaussian", "matern") else "auto"
     model = RandomFeatureRidgeClassifier(
         kernel, n_components=n_components, random_state=0
     )
-    model.fit(X[:2000], codes[:2000])
-    found = model.score_samples(X[2000:])
+    model.fit(X[:1000], codes[:1000])
+    found = model.score_samples(X[1000:])
     assert kstest(found, "uniform").pvalue > 1e-9
-    assert np.quantile(model.score_samples(X[2000:] + 6), 0.9) < 0.02
+    assert np.quantile(model.score_samples(X[1000:] + 6), 0.9) < 0.02
     copy = pickle.loads(pickle.dumps(model.freeze()))
-    assert_allclose(copy.score_samples(X[2000:]), found)
-    indicators = np.eye(3)[codes[:2000]]
+    assert_allclose(copy.score_samples(X[1000:]), found)
+    indicators = np.eye(3)[codes[:1000]]
     is_linear = kernel == "linear"
     exact = RandomFeatureRidge(
         kernel if is_linear else FrozenEstimator(model.kernel_),
         alpha=model.alpha_,
         clip=False,
     )
-    expected = exact.fit(X[:2000], indicators).score_samples(X[2000:])
+    expected = exact.fit(X[:1000], indicators).score_samples(X[1000:])
     if is_linear:  # with few features, the variances are not estimated
         assert_allclose(found, expected, atol=1e-3)
     else:
