@@ -177,6 +177,21 @@ def test_choice_from_a_sample_of_the_rows_depends_on_their_content_alone(model, 
         assert_allclose(other.sigma_, expected.sigma_, rtol=1e-9)
 
 
+@pytest.mark.parametrize(("n_rows", "n_errors"), [(4000, 0), (10_000, 5)])
+def test_sigma_grows_with_the_number_of_distinct_rows(n_rows, n_errors, rng):
+    """It is chosen on 5000 of them, from which the number of all is estimated."""
+    X = rng.normal(size=(n_rows, 2))
+    X = np.vstack([X, X[: n_rows // 4]])
+    y = np.sin(5 * X[:, 0])
+    scale = NadarayaWatsonRegressor(sigma="scale").fit(X, y).sigma_
+    multiple = LocalLinearRegressor(alpha=[0.1, 1.0]).fit(X, y).sigma_ / scale
+    growth = max(1, n_rows / 5000) ** (1 / 6)
+    halves = 2 * np.log2(multiple / growth)  # of octaves, which are compared
+    # the relative standard error of the number is 1 / sqrt(5000)
+    limit = 2 / 6 * np.log2(1 + n_errors / np.sqrt(5000)) + 1e-9
+    assert abs(halves - np.rint(halves)) < limit
+
+
 @pytest.mark.parametrize("sigma", [0.7, "scale", "median", [0.5, 2.0]])
 def test_sigma_of_the_estimator_equals_sigma_of_the_sampler(sigma, table):
     X, y, _ = table
