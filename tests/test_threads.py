@@ -27,7 +27,6 @@ from sklearn_crt import (
 )
 from sklearn_crt.rows import Frame
 from sklearn_crt.samplers import (
-    BaseFeatureSampler,
     HybridSampler,
     MaternSampler,
     PoissonSampler,
@@ -228,8 +227,6 @@ def test_threads_share_an_estimator(rng, estimator):
     if not is_regressor(estimator):
         y = (y > 0).astype(int)
     estimator = clone(estimator)
-    if isinstance(estimator, BaseFeatureSampler | AnovaSampler):  # takes less time
-        estimator.set_params(n_components=16)
     estimator.set_params(
         **{
             name: 0
