@@ -136,8 +136,8 @@ def test_early_rows_keep_their_keys_beside_far_larger_ones(rng):
     assert_allclose(found[:63], alone, rtol=1e-9, atol=1e-9)
 
 
-WIDTHS = [64, 256, 1024, 4096]
-N_SEEDS = [48, 24, 12, 6]  # the errors of few columns have the tails
+WIDTHS = [64, 256, 1024]
+N_SEEDS = [48, 24, 12]  # the errors of few columns have the tails
 
 
 @cache  # maps of many columns serve causal attention and the other
