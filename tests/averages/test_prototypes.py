@@ -335,7 +335,9 @@ def test_parts_that_were_fitted_merge(rng):
     assert abs(gap) < 0.05
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(i, marks=SLOW) for i in (2, 3, 4))])
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(i, marks=SLOW) for i in (2, 3, 4))]
+)
 def test_sigma_is_that_of_rows_left_out(seed):
     """Predictions of each row by prototypes without it, done one by one."""
     X, y = table(np.random.default_rng(seed), 80)
