@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_array, check_consistent_length, murmurhash3_32
 from sklearn.utils.validation import validate_data
 
@@ -70,7 +71,7 @@ def read_table_and_targets(
     X = validated_table(estimator, X, reset=reset)
     if reader is None:
         reader = TableReader.of(X, categories)
-    elif not reset:
+    elif not (reset or isinstance(getattr(estimator, "kernel", 0), FrozenEstimator)):
         reader.check_empty(X)
     if y is None:
         raise ValueError(
