@@ -44,6 +44,7 @@ def table(request, rng):
     return X, np.digitize(X[:, 0] + 0.7 * rng.normal(size=400), edges)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("model", KINDS, ids=str)
 def test_the_smoothing_with_the_lowest_log_loss(model, table):
     """Each of the training rows is predicted by a model without it.

@@ -189,6 +189,25 @@ def test_order_of_rows_and_workers_do_not_matter(backend, table, model):
     np.testing.assert_array_equal(restored.predict(X), model.predict(X))
 
 
+def test_units_of_targets_do_not_matter(table, model):
+    """The folds do not depend on the targets, which determine the weights."""
+    X, y = table
+    for scale, shift in ((1, 1000), (-0.3, 0)):
+        other = clone(model).fit(X[:300], scale * y[:300] + shift)
+        assert other.weights_ == pytest.approx(model.weights_, abs=1e-4)
+        found = (other.predict(X) - shift) / scale
+        np.testing.assert_allclose(found, model.predict(X), atol=1e-4)
+
+
+def test_folds_do_not_warn_of_many_classes(table):
+    X, _ = table
+    labels = np.arange(80) % 40  # half as many as rows, more than half of a fold's
+    probabilities = (
+        KernelClassifier(random_state=0).fit(X[:80], labels).predict_proba(X)
+    )
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+
+
 def test_class_weights_move_probabilities(table, classifier):
     X, y = table
     labels = np.where(y > 0, "yes", "no")
