@@ -269,6 +269,9 @@ def test_a_constant_mask_changes_nothing(rng, feature_map, causal):
         options = {"causal": causal, "key_mask": np.full(37, constant)}
         found = linear_attention(*arrays, feature_map, **options)
         assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
+        state, (q, k, v) = LinearAttentionState(feature_map), arrays
+        found = state.update(k, v, key_mask=options["key_mask"]).attend(q)
+        assert_allclose(found[-1], expected[-1], rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("causal", [False, True])
