@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_array, check_consistent_length, murmurhash3_32
 from sklearn.utils.validation import validate_data
 
@@ -42,12 +44,8 @@ def validated_table(estimator: Any, X: Any, *, reset: bool) -> Any:
                 "times. Rename them, or pass X.to_numpy()."
             )
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        for n, what in zip(X.shape, ("sample", "feature"), strict=True):
-            if n == 0:
-                raise ValueError(
-                    f"Found array with 0 {what}(s) (shape={X.shape}) while a minimum "
-                    f"of 1 is required by {type(estimator).__name__}."
-                )
+        # an error if there are no rows or no columns
+        check_array(np.broadcast_to(True, X.shape), dtype=None, estimator=estimator)
         return X
     if isinstance(X, (list, tuple)):  # the values of a row may have several types
         X = np.array(X, dtype=object)
@@ -73,6 +71,8 @@ def read_table_and_targets(
     X = validated_table(estimator, X, reset=reset)
     if reader is None:
         reader = TableReader.of(X, categories)
+    elif not (reset or isinstance(getattr(estimator, "kernel", 0), FrozenEstimator)):
+        reader.check_empty(X)
     if y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but "
@@ -92,7 +92,7 @@ def column_positions(
     for column in columns:
         if isinstance(column, str) and column in names:
             found.append(names.index(column))
-        elif not isinstance(column, str) and 0 <= column < len(names):
+        elif kind_of(type(column)) == "integer" and 0 <= column < len(names):
             found.append(int(column))
         else:
             raise ValueError(
@@ -153,6 +153,15 @@ class TableReader:
             )
         return matrix
 
+    def check_empty(self, X: Any) -> None:
+        """Raise ValueError if a column has values that had none in the first batch."""
+        for kind, name, column in zip(self.kinds, self.names, each_column(X)):
+            if kind == EMPTY and not np.isnan(codes_of(column)).all():
+                raise ValueError(
+                    f"Column {name!r} of X had only missing values in the first batch. "
+                    "Give it the dtype float or category there."
+                )
+
     def read_column(self, column: Any, j: int) -> np.ndarray:
         """Convert the column at a given position to numbers."""
         if self.kinds[j] == EMPTY:
@@ -202,41 +211,40 @@ def _kind_of_each(column: Any, name: Any) -> str:
 
 def _numbers(column: Any, name: Any) -> np.ndarray:
     """Return the numbers of a column, with dates as days and missing values as NaN."""
-    kind = getattr(column.dtype, "kind", "O")
-    if kind == "O" or not isinstance(column.dtype, np.dtype):
-        objects = np.asarray(column, dtype=object)
-        missing = np.array([is_missing(value) for value in objects.tolist()], bool)
-        values = objects[~missing].tolist()
-        numbers = np.full(len(objects), np.nan)
-        if any(kind_of(each) == "date" for each in set(map(type, values))):
-            numbers[~missing] = _days(_as_dates(values, name))
-            return numbers
-        try:
-            numbers[~missing] = np.array(values, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"Column {name!r} of X had numbers when the model was fitted, but has "
-                f"other values now ({error}). Convert them to numbers or to missing "
-                "values, or list the column in categories=."
-            ) from error
-        return numbers
     values = np.asarray(column)
-    if kind in "mM":
+    if values.dtype.kind in "mM":
         return _days(values)
-    return values.astype(np.float64)
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    missing = np.array([is_missing(value) for value in values.tolist()], bool)
+    numbers, known = np.full(len(values), np.nan), values[~missing].tolist()
+    if any(kind_of(each) == "date" for each in set(map(type, known))):
+        numbers[~missing] = _days(_as_dates(known, name))
+        return numbers
+    try:
+        numbers[~missing] = np.array(known, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(
+            f"Column {name!r} of X had numbers when the model was fitted, but has "
+            f"other values now ({error}). Convert them to numbers or to missing "
+            "values, or list the column in categories=."
+        ) from error
+    return numbers
 
 
 def _as_dates(values: list[Any], name: Any) -> np.ndarray:
-    """Convert a list of date objects to an array of dates."""
+    """Convert a list of objects to an array of dates or of durations."""
+    kinds = datetime.timedelta, np.timedelta64
+    kind = "m8[us]" if all(isinstance(value, kinds) for value in values) else "M8[us]"
     try:
         with warnings.catch_warnings():
             # NumPy warns about dropped time zones, but converts to UTC first
             warnings.simplefilter("ignore")
-            return np.array(values, dtype="datetime64[us]")
+            return np.array(values, dtype=kind)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"Column {name!r} of X mixes dates with other values ({error}). Convert it "
-            "to one type, or list it in categories=."
+            f"Column {name!r} of X has dates or times that are not of one type "
+            f"({error}). Convert it to dates, or list it in categories=."
         ) from error
 
 
@@ -248,12 +256,15 @@ def _days(values: np.ndarray) -> np.ndarray:
 
 def codes_of(column: Any) -> np.ndarray:
     """Return the code of each category in a column, and NaN for missing values."""
-    kind = getattr(column.dtype, "kind", "O")
-    if isinstance(column.dtype, np.dtype) and kind in "biuf":
-        codes = np.asarray(column).astype(np.float64)
+    values = np.asarray(column)
+    kind = values.dtype.kind
+    if kind in "biuf":
+        codes = values.astype(np.float64)
         if kind in "bf" or not np.any(np.abs(codes) > _LARGEST_WHOLE):
             return codes
-    values = np.asarray(column, dtype=object).tolist()
+    if kind in "mM":  # nanoseconds would be converted to integers
+        values = values.astype(f"{kind}8[us]")
+    values = values.astype(object).tolist()
     known: dict[Any, float] = {}
     codes = np.empty(len(values))
     for i, value in enumerate(values):

@@ -33,10 +33,10 @@ from sklearn_crt.samplers import (
 
 SAMPLERS = [
     ("gaussian", TrigRBFSampler()),
-    (Gaussian(), TrigRBFSampler()),
-    ("laplacian", LaplacianSampler()),
+    pytest.param(Gaussian(), TrigRBFSampler(), marks=pytest.mark.slow),
+    pytest.param("laplacian", LaplacianSampler(), marks=pytest.mark.slow),
     (Laplacian(norm="l1"), LaplacianSampler(norm="l1")),
-    ("matern", MaternSampler()),
+    pytest.param("matern", MaternSampler(), marks=pytest.mark.slow),
     (Matern(nu=2.5), MaternSampler(nu=2.5)),
     (ExponentialPower(alpha=1.5), ExponentialPowerSampler(alpha=1.5)),
 ]
@@ -68,7 +68,7 @@ def test_names_and_values_stand_for_a_sampler(kernel, sampler, table):
     ("n_rows", "mean_weight", "expected"),
     [
         (50, 1, 1024),
-        (1100, 1, 1100),
+        pytest.param(1100, 1, 1100, marks=pytest.mark.slow),
         (1100, 1e-3, 1100),  # small weights do not count rows
         (1100, 1.25, 1375),
         (300, 7, 2048),
