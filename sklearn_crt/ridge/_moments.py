@@ -113,8 +113,8 @@ class MomentSums:
         residuals = Y - self._y_shift
         self._z_sum += weights.astype(Z.dtype) @ centred
         self._y_sum += weights @ residuals
-        self._least = np.minimum(self._least, Y.min(axis=0, initial=np.inf))
-        self._most = np.maximum(self._most, Y.max(axis=0, initial=-np.inf))
+        np.minimum(self._least, Y.min(axis=0, initial=np.inf), out=self._least)
+        np.maximum(self._most, Y.max(axis=0, initial=-np.inf), out=self._most)
         with np.errstate(over="ignore"):
             self._squares += weights @ np.square(residuals)
         if np.any(weights != 1):

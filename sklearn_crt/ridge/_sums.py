@@ -105,23 +105,24 @@ class Settings:
             return Link.of(rows, shares, solution.n_rows)
         return Errors.of(rows, (solution.least, solution.most) if self.clip else None)
 
-    def groups(self, y: np.ndarray) -> list[Any]:
-        """Return the indices of each group of rows: of each of two classes, or all."""
-        return [y == 0, y == 1] if self.n_classes == 2 else [slice(None)]
+    def totals(self, groups: Sequence[Moments]) -> tuple[float, np.ndarray | None]:
+        """Return the sum of the sample weights, and the proportions of the classes.
 
-    def class_shares(self, groups: np.ndarray) -> np.ndarray | None:
-        """Return the proportion of each class in the total weight, (n_classes,)."""
+        The sum does not include the class weights, but the proportions do. The moments
+        are those of each of two classes, or of all rows.
+        """
+        weight = groups[0].weight
         if self.n_classes is None:
-            return None
-        weights = np.array([group.weight for group in groups])
-        return groups[0].y_mean if self.n_classes > 2 else weights / weights.sum()
-
-    def sample_weight(self, weight: float, shares: np.ndarray | None) -> float:
-        """Return the sum of the sample weights, without the class weights."""
-        if self.class_weight is None or shares is None:
-            return weight
-        known = self.class_weight > 0  # rows of classes with weight 0 were left out
-        return weight * float(np.sum(shares[known] / self.class_weight[known]))
+            return weight, None
+        shares = groups[0].y_mean
+        if self.n_classes <= 2:
+            weights = np.array([group.weight for group in groups])
+            weight = float(weights.sum())
+            shares = weights / weight
+        if self.class_weight is not None:
+            known = self.class_weight > 0  # rows of other classes were left out
+            weight *= float(np.sum(shares[known] / self.class_weight[known]))
+        return weight, shares
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -314,17 +315,19 @@ class RidgeSums(MapSums):
 
     def _moments_of(self, path: tuple[Any, ...], batch: Batch) -> np.ndarray:
         """Return the moments of each group of a batch, (n_sigmas, n_groups)."""
-        settings = self.settings
+        n_groups = 2 if self.settings.n_classes == 2 else 1
+        shape = len(path), n_groups
 
         def add_up(part: slice) -> np.ndarray:
+            sums = np.array([MomentSums() for _ in range(len(path) * n_groups)])
             X, y, weights = (array[part] for array in batch[:3])
-            sums = [[MomentSums() for _ in settings.groups(y)] for _ in path]
             for rows, features in chunks_of(path, X):
-                Y, groups = settings.targets(y[rows]), settings.groups(y[rows])
-                for totals, Z in zip(sums, features, strict=True):
+                Y, row_weights = self.settings.targets(y[rows]), weights[rows]
+                groups = [Y[:, 0] < 0, Y[:, 0] > 0] if n_groups == 2 else [slice(None)]
+                for totals, Z in zip(sums.reshape(shape), features, strict=True):
                     for total, group in zip(totals, groups, strict=True):
-                        total.add(Z[group], Y[group], weights[rows][group])
-            return np.array([[total.moments() for total in totals] for totals in sums])
+                        total.add(Z[group], Y[group], row_weights[group])
+            return np.array([total.moments() for total in sums]).reshape(shape)
 
         return reduce(add, by_threads(add_up, path, batch.X))
 
@@ -339,8 +342,7 @@ class RidgeSums(MapSums):
         settings, sample = self.settings, self.sample
         assert sample is not None
         features, targets = self._features_of_all(sample.X), settings.targets(sample.y)
-        shares = settings.class_shares(self.moments[0])
-        weight = settings.sample_weight(sum(g.weight for g in self.moments[0]), shares)
+        weight, shares = settings.totals(self.moments[0])
 
         def solved(place: int, balances: bool) -> tuple[Solution, LeftOut]:
             moments, weights = self.moments[place], sample.weights
