@@ -21,8 +21,8 @@ SETS = {
 COMMANDS = """
 import json, runpy, sys
 
-for command, sets in json.loads(sys.argv[1]).items():
-    sys.argv[1:] = [command, "--sets", *sets]
+for command, options in json.loads(sys.argv[1]).items():
+    sys.argv[1:] = [command, *options]
     print(f"==== {command}", file=sys.stderr)
     try:
         runpy.run_module("benchmarks.choices", run_name="__main__")
@@ -31,20 +31,28 @@ for command, sets in json.loads(sys.argv[1]).items():
 """
 
 
-def test_a_missing_file_is_named_with_its_source(tmp_path):
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Run a command without its files for each item of SETS, and one for help."""
     pytest.importorskip("tqdm")
     if not (ROOT / "benchmarks").exists():
         pytest.skip("the benchmarks are not here")
+    commands = {name: ["--sets", *sets] for name, sets in SETS.items()}
+    home = str(tmp_path_factory.mktemp("data"))
     run = subprocess.run(
-        [sys.executable, "-c", COMMANDS, json.dumps(SETS)],
+        [sys.executable, "-c", COMMANDS, json.dumps(commands | {"--help": []})],
         cwd=ROOT,
-        env=os.environ | {"SKLEARN_CRT_DATA": "", "SCIKIT_LEARN_DATA": str(tmp_path)},
+        env=os.environ | {"SKLEARN_CRT_DATA": "", "SCIKIT_LEARN_DATA": home},
         capture_output=True,
         text=True,
     )
     assert "Traceback" not in run.stderr
+    return run
+
+
+def test_a_missing_file_is_named_with_its_source(run):
     said = dict(each.split("\n", 1) for each in run.stderr.split("==== ")[1:])
-    assert said.keys() == SETS.keys()
+    assert said.keys() == {*SETS, "--help"}
     for command, sets in SETS.items():
         for name in sets:
             assert f"{name} is left out: Data set '{name}': no file" in said[command]
@@ -52,11 +60,6 @@ def test_a_missing_file_is_named_with_its_source(tmp_path):
         assert f"No data set of {', '.join(sets)} is on this machine." in said[command]
 
 
-def test_options_are_described():
-    pytest.importorskip("tqdm")
-    if not (ROOT / "benchmarks").exists():
-        pytest.skip("the benchmarks are not here")
-    command = [sys.executable, "-m", "benchmarks.choices", "--help"]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
+def test_options_are_described(run):
+    assert run.stderr.endswith("==== --help\n0\n")  # the exit status
     assert "usage:" in run.stdout

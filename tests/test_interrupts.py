@@ -1,7 +1,7 @@
 """BLAS has its threads again after Ctrl-C, and in forked processes.
 
-Each test is a process of its own, which runs a function of this file: what it tries may
-hang, and the tests of the others need their BLAS.
+What is tried may hang, and the tests of other files need their BLAS, so functions of
+this file run in a process of their own.
 """
 
 import faulthandler
@@ -87,7 +87,7 @@ def interrupted(function, steps):
 
 
 def interrupt_everywhere(n_threads, *widths):
-    """Print how often BLAS was left with one thread, and calls that then failed."""
+    """Return how often BLAS was left with one thread, and calls that then failed."""
     n_rows = 600
 
     def call():
@@ -112,12 +112,12 @@ def interrupt_everywhere(n_threads, *widths):
                 failed.append(steps)
             del error
     assert left or min(n_tried) > 30, n_tried
-    print(f"left {left} failed {failed}")
+    return f"left {left} failed {failed}"
 
 
 # ---------------------------------------------------------------------------- forks
 def fork_beside_threads(n_forks):
-    """Print the exit status of the first child that was not as it should be."""
+    """Return the exit status of the first child that was not as it should be."""
     _workers._WORK = 0  # numbers, from which there are threads
     set_threads()
     # where a fork meets threads of OpenBLAS in a product, the threads that wait for it
@@ -148,11 +148,11 @@ def fork_beside_threads(n_forks):
     over.set()
     for thread in threads:
         thread.join()
-    print(f"status {status} lifted {lifted()}")
+    return f"status {status} lifted {lifted()}"
 
 
 def fork_during_a_change():
-    """Print how many calls of a library had begun and not ended where it was forked."""
+    """Return how many calls of a library had begun and not ended when it was forked."""
     begun, ended, is_inside = [], [], threading.Event()
 
     class Library:
@@ -171,40 +171,53 @@ def fork_during_a_change():
         os._exit(len(begun) - len(ended))
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     user.join()
-    print(status)
+    return str(status)
 
 
 # ---------------------------------------------------------------------------- tests
-def run(name, *numbers):
-    """Return what a function of this file prints in a process of its own."""
-    command = [sys.executable, "-W", "ignore", __file__, name, *map(str, numbers)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+def run(*calls):
+    """Return what functions of this file return in a process of their own."""
+    command = [sys.executable, "-W", "ignore", __file__, *calls]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    return dict(zip(calls, done.stdout.splitlines(), strict=True))
 
 
-@pytest.mark.parametrize(
-    "n_threads, widths",
-    [pytest.param(1, (30, 3), marks=pytest.mark.slow), (2, (4,))],
-    ids=["one thread", "two threads"],
-)
-def test_interrupts_leave_blas_as_it_was(n_threads, widths):
+INTERRUPTS = "interrupt_everywhere 2 4"
+FORKS = "fork_beside_threads 10", "fork_during_a_change"
+
+
+@pytest.fixture(scope="module")
+def found():
+    """Return the results in one process, which spends most of its time on imports."""
+    return run(INTERRUPTS, *(FORKS if hasattr(os, "fork") else ()))
+
+
+def test_interrupts_leave_blas_as_it_was(found):
+    """Wherever they come, one or two in a row."""
+    assert found[INTERRUPTS] == "left [] failed []"
+
+
+@pytest.mark.slow
+def test_interrupts_of_one_thread_leave_blas_as_it_was():
     """Wherever they come, one, two or three in a row."""
-    found = run("interrupt_everywhere", n_threads, *widths)
-    assert found == "left [] failed []"
+    found = run("interrupt_everywhere 1 30 3")
+    assert [*found.values()] == ["left [] failed []"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
-def test_forks_beside_threads_leave_blas_as_it_was():
+def test_forks_beside_threads_leave_blas_as_it_was(found):
     """The child has the threads of BLAS from before any limit, and can transform."""
-    assert run("fork_beside_threads", 10) == "status 0 lifted True"
+    assert found[FORKS[0]] == "status 0 lifted True"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forks")
-def test_forks_wait_while_a_thread_is_inside_a_library():
+def test_forks_wait_while_a_thread_is_inside_a_library(found):
     """A lock that the thread holds in the library would stay locked in the child."""
-    assert run("fork_during_a_change") == "0"
+    assert found[FORKS[1]] == "0"
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]](*map(int, sys.argv[2:]))
+    for call in sys.argv[1:]:
+        name, *numbers = call.split()
+        print(globals()[name](*map(int, numbers)), flush=True)

@@ -77,20 +77,38 @@ imported("from sklearn_crt import OPRFSampler")
 imported("from sklearn_crt import *")
 import sklearn.datasets  # imports pandas where it is installed
 imported("import sklearn_crt.attention, sklearn_crt.testing, sklearn_crt.datasets")
+
+for path in sys.argv[1:]:
+    # packages that are imported again do not know their submodules yet
+    parents = path.split(".")[:-1]
+    for n in range(len(parents)):
+        sys.modules.pop(".".join(parents[: n + 1]), None)
+    scope = {}
+    exec("import sklearn_crt", scope)
+    print(eval(f"{path}.__name__", scope))
 """
+PATHS = [f"sklearn_crt{name}" for name in PUBLIC if public_module(name)]
+
+
+def lines_of_new_process(code, *arguments):
+    """Return the words in each line that a script prints."""
+    command = [sys.executable, "-c", code, *arguments]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [line.split() for line in run.stdout.splitlines()]
 
 
 @pytest.fixture(scope="module")
 def imported():
-    """Return the modules that each step imports in a fresh process, beside others."""
-    command = [sys.executable, "-c", STAGES]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [set(line.split()) for line in run.stdout.splitlines()]
+    """Return what each step imports in a fresh process, beside others.
+
+    Afterwards the process uses each public module, whose names are the other steps.
+    """
+    return lines_of_new_process(STAGES, *PATHS)
 
 
 def test_core_needs_no_optional_package(imported):
     optional = {"pandas", "polars", "matplotlib", "tqdm", "torch", "dask", "jax"}
-    found = set.union(*imported)
+    found = set().union(*imported[:4])
     needed = {"attention", "testing", "datasets"}
     assert {f"sklearn_crt.{name}" for name in needed} <= found
     assert not optional & found
@@ -98,7 +116,7 @@ def test_core_needs_no_optional_package(imported):
 
 def test_the_package_imports_what_is_used(imported):
     """Importing it takes no time, one sampler no estimator, all names no KMeans."""
-    bare, sampler, others, _ = imported
+    bare, sampler, others = map(set, imported[:3])
     assert "sklearn_crt" in bare
     assert not {"numpy", "scipy", "sklearn"} & bare
 
@@ -115,36 +133,14 @@ def test_the_package_imports_what_is_used(imported):
     assert not {name for name in theirs if not name.startswith(allowed)}
 
 
-def run_in_new_process(code, *arguments):
-    """Return the words that a script prints."""
-    command = [sys.executable, "-c", code, *arguments]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    return run.stdout.split()
-
-
-FIRST_USE = """
-import sys
-
-for path in sys.argv[1:]:
-    # packages that are imported again do not know their submodules yet
-    parents = path.split(".")[:-1]
-    for n in range(len(parents)):
-        sys.modules.pop(".".join(parents[: n + 1]), None)
-    scope = {}
-    exec("import sklearn_crt", scope)
-    print(eval(f"{path}.__name__", scope))
-"""
-
-
-def test_public_submodules_are_loaded_on_first_use():
-    paths = [f"sklearn_crt{name}" for name in PUBLIC if public_module(name)]
-    assert run_in_new_process(FIRST_USE, *paths) == paths
+def test_public_submodules_are_loaded_on_first_use(imported):
+    assert imported[4:] == [[path] for path in PATHS]
 
 
 def test_dir_shows_public_names_before_and_after_all_modules_are_loaded():
     listed = [*sklearn_crt.__all__, *top_level_modules()]
     code = "import sklearn_crt; print(*dir(sklearn_crt))"
-    assert run_in_new_process(code) == sorted(listed)
+    assert lines_of_new_process(code) == [sorted(listed)]
     for name in PUBLIC:
         if (module := public_module(name)) is None:
             continue

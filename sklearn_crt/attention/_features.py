@@ -250,7 +250,7 @@ def check_rows(rows: Array, name: str) -> None:
     kind = str(rows.dtype)
     if "float32" not in kind and "float64" not in kind:
         raise TypeError(f"{name} must be float32 or float64, got {rows.dtype}.")
-    if rows.ndim < 2 or rows.shape[-2] < 1 or rows.shape[-1] < 1:
+    if rows.ndim < 2 or 0 in rows.shape:
         raise ValueError(
             f"{name} must have a shape (..., n_rows, n_columns) without empty axes, "
             f"got {tuple(rows.shape)}."

@@ -19,7 +19,7 @@ from .._array import (
     transposed,
     values_are_known,
 )
-from .._kernels import least_log, refuse_not_finite, weights_from_logs
+from .._kernels import refuse_not_finite, weights_from_logs
 from ._causal import cut, uncut
 from ._features import check_attention_inputs
 from ._state import logs_of_mask
@@ -277,10 +277,6 @@ def coreset_attention(
     if n_points < 1:
         raise ValueError(f"n_points must be at least 1, got {n_points}.")
     bias = logs_of_mask(key_mask, k)
-    if bias is not None:  # masks may use the smallest finite number as -inf
-        nothing = constant((1,) * bias.ndim, -np.inf, bias)
-        bias = namespace_of(bias).where(bias > least_log(k), bias, nothing)
-        bias = asarray_like(bias, k)
     means, log_total = _points(k, v, bias, _groups(k, bias, n_points))
     return softmax_attention(q, *means, key_mask=log_total)
 

@@ -18,7 +18,7 @@ from .._array import (
     positions,
     transposed,
 )
-from .._kernels import LogSum, refuse_not_finite
+from .._kernels import LogSum, itemsize, least_log, refuse_not_finite
 from ..averages._sums import (
     N_ERRORS,
     group_columns,
@@ -27,6 +27,10 @@ from ..averages._sums import (
 )
 from ._causal import causal_block
 from ._features import Features, Map, check_rows, check_values, resolve
+
+# smaller denominators of signed features, relative to the largest term, count as zero,
+# because the gradient of a quotient could be infinite, by itemsize
+_LEAST = {4: 1e-17, 8: 1e-135}
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,16 +213,23 @@ def logs_of_mask(key_mask: Array | None, like: Array) -> Array | None:
     # key_mask (..., n_keys), like (..., n_keys, d) -> (..., n_keys, 1)
     if key_mask is None:
         return None
+    xp = namespace_of(like, key_mask)
     if key_mask.shape[-1] != like.shape[-2]:
         raise ValueError(
             f"key_mask has {key_mask.shape[-1]} entries in its last axis, but there "
             f"are {like.shape[-2]} keys."
         )
-    xp = namespace_of(like, key_mask)
+    zero = constant((1,) * key_mask.ndim, 0.0, like)
     if "bool" in str(key_mask.dtype):
-        zero = constant((1,) * key_mask.ndim, 0.0, like)
         key_mask = xp.where(key_mask, zero, zero - xp.inf)
-    return key_mask[..., None]
+    elif "float" not in str(key_mask.dtype):
+        raise TypeError(
+            f"key_mask must be boolean or floating-point, got {key_mask.dtype}. Pass "
+            "key_mask == 1 if 1 marks the keys to attend to."
+        )
+    # masks may use the smallest finite number as -inf
+    key_mask = xp.where(key_mask < least_log(like), zero - xp.inf, key_mask)
+    return asarray_like(key_mask, like)[..., None]
 
 
 # --------------------------------------------------- from sums to averages of values
@@ -236,10 +247,10 @@ def averages_of_values(numerators: LogSum) -> Array:
     return _averages_where_positive(numerators.values)[0]
 
 
-def _averages_where_positive(values):
-    """Return the averages where denominators are positive, 0 elsewhere, and a mask."""
+def _averages_where_positive(values, least=0.0):
+    """Return averages where denominators exceed a limit, 0 elsewhere, and a mask."""
     xp, weights = namespace_of(values), values[..., -1:]
-    positive = ~(weights <= 0)  # NaN remains NaN
+    positive = ~(weights <= least)  # NaN remains NaN
     found = values[..., :-1] / xp.where(positive, weights, xp.ones_like(weights))
     return xp.where(positive, found, xp.zeros_like(found)), positive
 
@@ -312,7 +323,7 @@ class Groups:
         """Return averages, clipped and blended as above if features can be negative."""
         # -> (..., n_queries, n_values)
         xp, values = namespace_of(numerators.values), numerators.values
-        found, _ = _averages_where_positive(values)
+        found, known = _averages_where_positive(values, _LEAST[itemsize(values)])
         mean, any_seen = _averages_where_positive(seen.totals)
         found = xp.minimum(xp.maximum(found, seen.low), seen.high)
         found = xp.where(any_seen, found, xp.zeros_like(found))
@@ -324,11 +335,11 @@ class Groups:
         total = values[..., -1:]
         squares = jackknife_variance(scaled, total * self.shares, n_groups, -1)
         squares = N_ERRORS**2 * squares[..., None]
-        zero, one = xp.zeros_like(total), xp.ones_like(total)
-        # (S / 2 s)^2, computed without a square root, whose gradient may be infinite
-        share = total * total / xp.where(squares > 0, squares, one)
-        share = xp.where(squares > 0, xp.minimum(share, one), one)
-        share = xp.where(total > 0, share, zero)
+        # (S / 2 s)^2 or 1, without a square root and without larger quotients, whose
+        # gradients may be infinite
+        square = total * total
+        whole = xp.where(known, xp.maximum(squares, square), xp.ones_like(total))
+        share = xp.where(known, square / whole, xp.zeros_like(total))
         return mean + share * (found - mean)
 
 

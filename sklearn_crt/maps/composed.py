@@ -79,7 +79,7 @@ class WeightedMap(FeatureMap):
         return self.weight * self.base.kernel(X, Y)
 
     def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
-        return self.weight**2 * self.base.variance(X, Y)
+        return self.weight * (self.weight * self.base.variance(X, Y))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
-from sklearn.utils import check_random_state, murmurhash3_32
+from sklearn.utils import check_random_state
 
 from .._array import (
     Array,
@@ -29,6 +29,7 @@ from .._fitted import Batch, Step, no_step
 from .._supervised import BatchesMixin, SampleValue, TargetsLifeCycle
 from ..averages._exact import as_kind
 from ..rows import TableLike, are_labels, as_numbers, plain_targets, weighted_rows
+from ..rows.raw_table import codes_of
 from ..rows.sample import DistinctSample
 from ._candidates import Metric, Parameters, Table, best_metric
 from ._columns import mapped
@@ -44,15 +45,6 @@ def _target_kind(y: np.ndarray) -> str:
     return "integers" if y.dtype.kind in "iu" else "labels"
 
 
-def _as_floats(y: np.ndarray) -> np.ndarray:
-    """Return targets as floats; strings are replaced by their hash values."""
-    if y.dtype.kind in "fiub":
-        return y.astype(np.float64)
-    labels, codes = np.unique(y, return_inverse=True)
-    names = (str(label).encode() for label in labels)
-    return np.array([murmurhash3_32(n, positive=True) for n in names], float)[codes]
-
-
 @dataclass(frozen=True, eq=False)
 class MetricValue(SampleValue):
     """A random sample of the rows, and the metric learned from this sample."""
@@ -63,7 +55,8 @@ class MetricValue(SampleValue):
     def plus(self, batch: Batch, step: Step = no_step) -> MetricValue:
         X, y, weights = map(to_host, batch[:3])
         size = max(2, min(_MOST_ROWS, _MOST_ENTRIES // X.shape[1]))
-        sample = DistinctSample.of([(X, _as_floats(y), weights)], size)
+        codes = y.astype(np.float64) if y.dtype.kind in "fiub" else codes_of(y)
+        sample = DistinctSample.of([(X, codes, weights)], size)
         return self + replace(self, sample=sample, kind=_target_kind(y), known=None)
 
     def __add__(self, other: MetricValue) -> MetricValue:

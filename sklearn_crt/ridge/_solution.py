@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh, qr
+from scipy import linalg
 
 from .._compat import cached_property
 from .._quantiles import Distribution, Errors, LeftOut
@@ -104,7 +104,7 @@ class Solution:
         if axes.ndim == 1 or self.similarities or np.any(self.alpha != self.alpha[0]):
             return self
         scaled: np.ndarray = axes * np.sqrt(factors[:, 0])
-        (upper,) = qr(scaled.T, mode="r", check_finite=False)  # (r, D)
+        (upper,) = linalg.qr(scaled.T, mode="r", check_finite=False)  # (r, D)
         entries = upper.T[np.tril_indices(upper.shape[1], 0, upper.shape[0])]
         return replace(
             self, axes=entries, factors=np.ones((len(upper), len(self.alpha)))
@@ -204,26 +204,26 @@ class Regression:
             draws = np.random.default_rng(0).standard_normal((len(gram), _COMBINED))
             draws /= np.sqrt(_COMBINED)
         if penalty is not None:
-            sizes, axes = eigh(penalty, check_finite=False)
+            sizes, axes = linalg.eigh(penalty, check_finite=False)
             sizes = np.maximum(sizes, 0)
             draws = (axes * np.sqrt(sizes)) @ (axes.T @ draws)
             known = sizes > sizes.max() * eps * len(sizes)
             whitener = axes[:, known] / np.sqrt(sizes[known])
             inner = whitener.T @ gram @ whitener
-            values, vectors = eigh((inner + inner.T) / 2, check_finite=False)
+            values, vectors = linalg.eigh((inner + inner.T) / 2, check_finite=False)
             vectors = whitener @ vectors
         elif len(rows.Z) < len(gram) and rows.are_all_of(moments.weight * self.unit):
             # the Gram matrix of the rows is smaller, but has the same positive
             # eigenvalues
             root = np.sqrt(rows.weights / self.unit)[:, None]
             centred = root * (rows.Z - self.moments.z_mean)
-            values, left = eigh(centred @ centred.T, check_finite=False)
+            values, left = linalg.eigh(centred @ centred.T, check_finite=False)
             # centring makes one eigenvalue zero, apart from a rounding error
             known = values > 16 * eps * values.max(initial=0)
             values = values[known]
             vectors = centred.T @ (left[:, known] / np.sqrt(values))
         else:
-            values, vectors = eigh(gram, check_finite=False)
+            values, vectors = linalg.eigh(gram, check_finite=False)
         values = np.maximum(values, 0)
         # this is the rounding error of the Gram matrix if all columns are constant
         rounding = eps**2 * moments.weight * float(moments.z_mean @ moments.z_mean)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -73,6 +74,8 @@ def read_table_and_targets(
     X = validated_table(estimator, X, reset=reset)
     if reader is None:
         reader = TableReader.of(X, categories)
+    elif not reset:
+        reader.check_empty(X)
     if y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but "
@@ -92,7 +95,7 @@ def column_positions(
     for column in columns:
         if isinstance(column, str) and column in names:
             found.append(names.index(column))
-        elif not isinstance(column, str) and 0 <= column < len(names):
+        elif kind_of(type(column)) == "integer" and 0 <= column < len(names):
             found.append(int(column))
         else:
             raise ValueError(
@@ -152,6 +155,16 @@ class TableReader:
                 "Replace it by a missing value or by a large number."
             )
         return matrix
+
+    def check_empty(self, X: Any) -> None:
+        """Raise ValueError if a column has values that had none in the first batch."""
+        for kind, name, column in zip(self.kinds, self.names, each_column(X)):
+            if kind == EMPTY and not np.isnan(codes_of(column)).all():
+                raise ValueError(
+                    f"Column {name!r} of X had only missing values in the first batch, "
+                    "so its kind is unknown. Start with a batch in which it has values "
+                    "or has the dtype float or category."
+                )
 
     def read_column(self, column: Any, j: int) -> np.ndarray:
         """Convert the column at a given position to numbers."""
@@ -213,7 +226,7 @@ def _numbers(column: Any, name: Any) -> np.ndarray:
             return numbers
         try:
             numbers[~missing] = np.array(values, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(
                 f"Column {name!r} of X had numbers when the model was fitted, but has "
                 f"other values now ({error}). Convert them to numbers or to missing "
@@ -227,16 +240,18 @@ def _numbers(column: Any, name: Any) -> np.ndarray:
 
 
 def _as_dates(values: list[Any], name: Any) -> np.ndarray:
-    """Convert a list of date objects to an array of dates."""
+    """Convert a list of objects to an array of dates or of durations."""
+    kinds = datetime.timedelta, np.timedelta64
+    kind = "m8[us]" if all(isinstance(value, kinds) for value in values) else "M8[us]"
     try:
         with warnings.catch_warnings():
             # NumPy warns about dropped time zones, but converts to UTC first
             warnings.simplefilter("ignore")
-            return np.array(values, dtype="datetime64[us]")
+            return np.array(values, dtype=kind)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"Column {name!r} of X mixes dates with other values ({error}). Convert it "
-            "to one type, or list it in categories=."
+            f"Column {name!r} of X has dates or times that are not of one type "
+            f"({error}). Convert it to dates, or list it in categories=."
         ) from error
 
 
@@ -253,7 +268,10 @@ def codes_of(column: Any) -> np.ndarray:
         codes = np.asarray(column).astype(np.float64)
         if kind in "bf" or not np.any(np.abs(codes) > _LARGEST_WHOLE):
             return codes
-    values = np.asarray(column, dtype=object).tolist()
+    values = np.asarray(column)
+    if values.dtype.kind in "mM":  # nanoseconds would be converted to integers
+        values = values.astype(f"{values.dtype.kind}8[us]")
+    values = values.astype(object).tolist()
     known: dict[Any, float] = {}
     codes = np.empty(len(values))
     for i, value in enumerate(values):

@@ -115,7 +115,9 @@ def _mixed(values: np.ndarray) -> np.ndarray:
 
     Therefore zeros do not change a hash, and sparse rows can omit them.
     """
-    exact = np.add(values, 0.0, dtype=np.float64, order="C").view(np.uint64)  # no -0.0
+    numbers = np.add(values, 0.0, dtype=np.float64, order="C")  # no -0.0
+    numbers[np.isnan(numbers)] = np.nan  # nor other bits of NaN, such as those of 0 / 0
+    exact = numbers.view(np.uint64)
     bits = np.stack([(exact + _HALF) & _KEPT, exact])
     bits ^= bits >> np.uint64(32)
     bits *= _FIRST

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import pairwise_distances_argmin
+from scipy.sparse import issparse
 
 from .._compat import Interval, RandomState, StrOptions, warn
 from ..exceptions import ApproximationWarning
@@ -23,7 +21,8 @@ from ..maps import (
     DiagonalQuadratic,
     GaussianOrSoftmax,
 )
-from ..rows import ColumnMoments, Sigma, Statistics
+from ..rows import ColumnMoments, Frame, Sigma, Statistics
+from ..rows.centers import Centers
 from ._base import BaseFeatureSampler
 from ._exponential import make_exponential_map
 from ._hybrid_parts import PartFitter, ScaledRows, spread_columns
@@ -370,20 +369,13 @@ class ClusteredSampler(BaseFeatureSampler):
 # ------------------------------------------------------------------------- clusters
 def find_clusters(side: ScaledRows, n_clusters: int, seed: int) -> Clusters:
     """Cluster the rows by k-means."""
-    from sklearn.cluster import KMeans  # imported here, because this import is slow
-
     rows, weights = side.rows.astype(np.float64), side.weights
-    k_means = KMeans(min(n_clusters, rows.shape[0]), random_state=seed)
-    # k-means warns if there are few distinct rows, which is harmless here
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        k_means.fit(rows, sample_weight=weights)
-    centers = np.asarray(k_means.cluster_centers_, dtype=np.float64)
-    labels = pairwise_distances_argmin(rows, centers)
-    mass, spreads = np.empty(len(centers)), np.zeros(centers.shape)
-    for k, center in enumerate(centers):
-        moments = ColumnMoments.of(rows, np.where(labels == k, weights, 0))
-        mass[k] = moments.weight
-        if moments.weight > 0:
-            spreads[k] = moments.variance + (moments.mean - center) ** 2
-    return Clusters(centers, spreads, mass / mass.sum())
+    found, labels = Centers(rows, weights).reduced(n_clusters, Frame(), seed=seed)
+    centers: Any = found.points
+    if issparse(centers):  # each of a few rows is a cluster of its own
+        centers = centers.toarray()
+    spreads = [
+        ColumnMoments.of(rows, np.where(labels == k, weights, 0)).variance
+        for k in range(len(centers))
+    ]
+    return Clusters(centers, np.stack(spreads), found.weights / found.weights.sum())

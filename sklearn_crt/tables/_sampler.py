@@ -236,6 +236,11 @@ class AnovaSampler(
             self, X, y, reader, self.categories, reset=first
         )
         labels = are_labels(y) if first else self._value.choices.labels
+        if labels and (y.ndim > 1 or y.dtype.kind == "f"):
+            raise ValueError(
+                "y has floats or several outputs, but the first batch had labels. Pass "
+                "labels, or floats in each batch."
+            )
         y = codes_of(y).astype(np.int64) if labels else as_numbers(y)
         V, y, weights, _ = weighted_rows(V, y, sample_weight)
         return Batch(V, y.reshape(len(y), -1), weights)

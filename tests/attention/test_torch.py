@@ -368,6 +368,8 @@ def test_errors():
     linear(x, x, x, attn_mask=torch.zeros(LENGTH, LENGTH))  # leaves out nothing
     with pytest.raises(ValueError, match="key_padding_mask has shape"):
         linear(x, x, x, key_padding_mask=torch.zeros(3, 4, dtype=torch.bool))
+    with pytest.raises(ValueError, match="is not divisible by num_heads=0"):
+        LinearAttention(WIDTH, 0)
     with pytest.raises(ValueError, match="is not divisible by num_heads=5"):
         LinearAttention(16, 5)
     with pytest.raises(ValueError, match="'favor' is none of"):

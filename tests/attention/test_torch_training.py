@@ -25,6 +25,20 @@ from .modules import (  # noqa: E402
 )
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_gradients_are_finite_where_denominators_nearly_cancel(seed):
+    """Quotients of tiny denominators that do not count have no gradient."""
+    linear = make(feature_map="hybrid", causal=True, random_state=seed)
+    for scale in (10, 30):
+        x = (scale * rows()).requires_grad_()
+        output, _ = linear(x, x, x)
+        output.square().sum().backward()
+        assert all(
+            torch.isfinite(tensor).all()
+            for tensor in (output, x.grad, linear.in_proj_weight.grad)
+        )
+
+
 @pytest.mark.parametrize("reentrant", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
 def test_activation_checkpointing_counts_a_batch_once(causal, reentrant):

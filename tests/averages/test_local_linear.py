@@ -16,8 +16,6 @@ from sklearn_crt import (
     NadarayaWatsonRegressor,
     Prototypes,
 )
-from sklearn_crt.averages import _local_targets, _prototypes, _targets
-from sklearn_crt.rows import Centers, DenseInputs
 
 LOG_KERNELS = {
     "gaussian": lambda r: -0.5 * r**2,
@@ -277,21 +275,31 @@ def test_merging_needs_one_penalty(rng):
 
 
 @pytest.mark.parametrize("labels", [False, True])
-def test_prototypes_hold_the_moments_of_their_rows(labels, rng):
-    """Eight clusters that k-means finds, and their sums computed from the rows."""
-    corners = 8.0 * np.array(np.meshgrid([0, 1], [0, 1], [0, 1])).reshape(3, 8).T
-    own = np.repeat(np.arange(8), 50)
-    X, weights = corners[own] + rng.normal(size=(400, 3)), rng.uniform(0.5, 2, 400)
-    y = own % 2 if labels else X @ [1, 2, 3] + X[:, 0] * X[:, 1] + rng.normal(size=400)
-    Y = np.eye(2)[y] if labels else y[:, None]
-    kernel = Prototypes(8, random_state=0)
-    model = (LocalLinearClassifier if labels else LocalLinearRegressor)(
-        kernel, sigma=0.1, alpha=0.1
+@pytest.mark.parametrize("n_rows", [400, 4000])
+@pytest.mark.usefixtures("few_rows_at_a_time")
+def test_prototypes_hold_the_moments_of_their_rows(n_rows, labels, rng):
+    """Eight clusters that k-means finds, and their sums computed from the rows.
+
+    Most of 4000 rows are merged into points, and these into the eight prototypes.
+    """
+    corners = 100.0 * np.array(np.meshgrid([0, 1], [0, 1], [0, 1])).reshape(3, 8).T
+    own = np.arange(n_rows) % 8
+    X, weights = (
+        corners[own] + rng.normal(size=(n_rows, 3)),
+        rng.uniform(0.5, 2, n_rows),
     )
-    if not labels:  # whose points are those of rows of like targets
-        y = np.round(own, 0).astype(float)
-        Y = y[:, None]
-    parts = slice(100), slice(100, 400)
+    # the points of numbers are those of rows with similar targets
+    y = (
+        own % 2
+        if labels
+        else np.stack([own, X @ [1, 2, 3] + X[:, 0] * X[:, 1]], axis=1)
+    )
+    Y = np.eye(2)[y] if labels else y
+    sigma = np.array([0.005, 0.01, 0.02])
+    model = (LocalLinearClassifier if labels else LocalLinearRegressor)(
+        Prototypes(8, random_state=0), sigma=sigma, alpha=0.1
+    )
+    parts = slice(100), slice(100, n_rows)
     first = {"classes": [0, 1]} if labels else {}
     fitted = clone(model).partial_fit(
         X[parts[0]], y[parts[0]], **first, sample_weight=weights[parts[0]]
@@ -302,10 +310,11 @@ def test_prototypes_hold_the_moments_of_their_rows(labels, rng):
     assert_allclose(
         np.sort(fitted.kernel_.prototypes_.points, axis=0), np.sort(means, axis=0)
     )
-    Q = rng.uniform(0, 8, size=(20, 3))
-    far = np.exp(-0.5 * 0.1**2 * cdist(Q, means, "sqeuclidean"))
+    Q = rng.uniform(0, 100, size=(20, 3))
+    far = np.exp(-0.5 * cdist(sigma * Q, sigma * means, "sqeuclidean"))
     expected = [
-        fit_at(q, X, Y, w, 0.1, 0.1)[0] for q, w in zip(Q, far @ sums, strict=True)
+        fit_at(q, sigma * X, Y, w, 1.0, 0.1)[0]
+        for q, w in zip(sigma * Q, far @ sums, strict=True)
     ]
     expected = np.array(expected)
     if labels:
@@ -316,51 +325,7 @@ def test_prototypes_hold_the_moments_of_their_rows(labels, rng):
         expected = (sizes * expected + 1 / 2) / (sizes + 1)
         assert_allclose(fitted.predict_proba(Q), expected, rtol=1e-8)
     else:
-        assert_allclose(fitted.predict(Q), expected[:, 0], rtol=1e-8)
-
-
-@pytest.mark.parametrize(
-    "plain", [_targets.OneHot(3), _targets.RegressionTargets(2)], ids=repr
-)
-def test_points_of_points_hold_the_moments_of_their_rows(plain, rng):
-    """Rows to nine points to three: products of rows, and of rows with targets."""
-    X, weights = rng.normal(size=(200, 4)) + 5, rng.uniform(0.5, 2, 200)
-    few = np.arange(200) % 9
-    groups = few % 3  # a point has rows of one label
-    y = (
-        groups
-        if isinstance(plain, _targets.OneHot)
-        else rng.normal(size=(200, 2)) + X[:, :2]
-    )
-    targets = _local_targets.LocalLinear(plain, 0.0, (0.0,))
-
-    def grouped(points, labels, spread):
-        X, y, weights = points
-        total = np.bincount(labels, weights)
-        mean = np.zeros((total.size, len(labels)))
-        share = weights / total[labels]
-        mean[labels, np.arange(len(labels))] = share
-        codes = mean @ y
-        codes = (
-            np.rint(codes).astype(int) if isinstance(plain, _targets.OneHot) else codes
-        )
-        whole = _prototypes.Points(Centers(X, weights), y, spread)
-        spread = targets.spread_of(whole, share, labels)
-        return (mean @ X, codes, total), spread
-
-    none = sparse.csr_array((200, targets.n_products(4)))
-    once, spread = grouped((X, y, weights), groups, none)
-    nine, spread_of_nine = grouped((X, y, weights), few, none)
-    twice, spread_of_twice = grouped(nine, np.arange(9) % 3, spread_of_nine)
-    for one, other in zip(once, twice, strict=True):
-        assert_allclose(one, other)
-    assert_allclose(spread.toarray(), spread_of_twice.toarray(), atol=1e-12)
-
-    sigma = np.array([0.5, 1.0, 2.0, 3.0])
-    sums = targets.encode(y, weights, None, DenseInputs(sigma * X)).sum(axis=0)
-    parts = *twice[1:], None, DenseInputs(sigma * twice[0])
-    found = targets.encode(*parts, targets.scaled(spread_of_twice, sigma)).sum(axis=0)
-    assert_allclose(found, sums)
+        assert_allclose(fitted.predict(Q), expected, rtol=1e-8)
 
 
 @pytest.mark.slow  # of averages: test_a_long_stream_stays_small; in few batches: above

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
+from scipy.special import logsumexp, softmax
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.model_selection import cross_val_score, train_test_split
@@ -15,9 +16,6 @@ from sklearn_crt import (
     NadarayaWatsonRegressor,
     Prototypes,
 )
-from sklearn_crt.averages._local_targets import LocalLinear
-from sklearn_crt.averages._targets import RegressionTargets
-from sklearn_crt.rows import DenseInputs
 
 KERNELS = "gaussian", Prototypes(64, random_state=0)
 N_DIRECTIONS = 24
@@ -31,12 +29,16 @@ def table(rng, n_rows=500, n_features=60):
     return X, X @ basis[:, 0] + 2 * X @ basis[:, 1] + 3, basis[:, 0] + 2 * basis[:, 1]
 
 
+def leading_directions(points, weights):
+    V = np.linalg.eigh(np.cov(points.T, aweights=weights, bias=True))[1]
+    return V[:, : -N_DIRECTIONS - 1 : -1]
+
+
 def test_values_and_slopes_are_those_of_weighted_least_squares(rng):
     X, y, _ = table(rng)
     y = y**2
     model = LocalLinearRegressor(sigma=0.3, alpha=0.0).fit(X[:400], y[:400])
-    _, V = np.linalg.eigh(np.cov(X[:400].T, bias=True))
-    V = V[:, ::-1][:, :N_DIRECTIONS]
+    V = leading_directions(X[:400], np.ones(400, int))
     for q, found, slopes in zip(
         X[400:420], model.predict(X[400:420]), model.slopes(X[400:420]), strict=True
     ):
@@ -66,19 +68,55 @@ def test_weights_of_the_training_rows_yield_the_predictions(rng):
 
 
 def test_a_prototype_without_a_row_is_the_mean_of_its_other_rows(rng):
-    x = rng.normal(size=(3, 60))
-    y, weights = rng.normal(size=(3, 2)), np.array([0.5, 2.0, 1.0])
-    targets = LocalLinear(RegressionTargets(2), 0.0)
-    targets = targets.adapted(DenseInputs(rng.normal(size=(90, 60))), np.ones(90))
+    """Sigma is best for rows that are predicted by prototypes without them."""
+    n, k, ridge = 150, 40, 0.01
+    X = rng.normal(size=(n, 60)) * 0.9 ** np.arange(60)
+    y = (X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.3 * rng.normal(size=n) > 0.3).astype(int)
+    kernel = Prototypes(k, random_state=0)
+    model = LocalLinearClassifier(kernel, alpha=ridge).fit(X, y)
+    points = model.kernel_.prototypes_
+    first = round(k * np.mean(y == 0))  # prototypes of class 0
+    codes, rows = (np.arange(k) >= first).astype(int), np.arange(n)
+    squares = np.sum((X[:, None] - points.points) ** 2, axis=2)
+    own = np.where(y[:, None] == codes, squares, np.inf).argmin(axis=1)
+    assert_array_equal(np.bincount(own), points.weights)
+    V = leading_directions(points.points, points.weights)
 
-    def encoded(rows):
-        w = weights[rows]
-        means = DenseInputs((w @ x[rows] / w.sum())[None])
-        return targets.encode((w @ y[rows] / w.sum())[None], w.sum()[None], None, means)
+    weights, centers = (
+        np.tile(a, (n, *np.ones(a.ndim, int))) for a in (points.weights, points.points)
+    )
+    weights[rows, own] -= 1
+    rest = weights[rows, own][:, None]
+    centers[rows, own] += (centers[rows, own] - X) / np.maximum(rest, 1)
+    squares = np.sum((X[:, None] - centers) ** 2, axis=2)
 
-    group, own = encoded([0, 1, 2]), encoded([0])
-    left = group - targets.contribution(own, group)
-    assert_allclose(left, encoded([1, 2]), rtol=1e-9, atol=1e-12)
+    def error(sigma):
+        exponents = -0.5 * sigma**2 * squares
+        with np.errstate(divide="ignore"):
+            logs = np.log(weights) + exponents
+        shares, targets = softmax(logs, axis=1), np.eye(2)[codes]
+        A, means = centers @ V, shares @ targets
+        middle = np.einsum("ij,ijk->ik", shares, A)
+        A = A - middle[:, None]
+        G = np.einsum("ij,ijk,ijl->ikl", shares, A, A, optimize=True)
+        c = np.einsum("ij,ijk,jl->ikl", shares, A, targets, optimize=True)
+        spread = np.trace(G, axis1=1, axis2=2) / N_DIRECTIONS
+        penalties = ridge * spread + 1e-7 / sigma**2
+        G += penalties[:, None, None] * np.eye(N_DIRECTIONS)
+        slopes = np.linalg.solve(G, c)
+        found = means + np.einsum("ik,ikl->il", X @ V - middle, slopes)
+        found = np.maximum(found, 0)
+        found /= found.sum(axis=1, keepdims=True)
+        # effective number of rows behind the prediction, and a smoothed log loss
+        sums = 2 * logsumexp(logs, axis=1) - logsumexp(logs + exponents, axis=1)
+        n_rows = np.exp(sums) * n / np.sum(points.weights**2)
+        own_share = (n_rows * found[rows, y] + 0.15) / (n_rows + 0.3)
+        return np.sum((found.argmax(axis=1) != y) - 0.5 * np.log(own_share))
+
+    scale = LocalLinearClassifier(sigma="scale", alpha=ridge).fit(X, y).sigma_
+    octave = min(scale * 2.0 ** np.arange(-3, 6), key=error)
+    expected = min(octave * 2.0 ** np.arange(-0.75, 1, 0.25), key=error)
+    assert_allclose(model.sigma_, expected)
 
 
 @pytest.mark.each_value

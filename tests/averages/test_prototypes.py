@@ -21,7 +21,6 @@ from sklearn_crt import (
     OPRFSampler,
     Prototypes,
 )
-from sklearn_crt.averages._prototypes import PrototypeAverages
 from sklearn_crt.rows import centers
 
 OCTAVES = 2.0 ** np.arange(-3, 6)  # of "scale", as the reference says
@@ -244,11 +243,12 @@ def test_rows_that_come_twice_are_one_point(rng, frequencies_of):
     assert_allclose(frequencies_of(few, X), frequencies_of(exact, X))
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("sigma", ["auto", "median"])
-def test_a_long_stream_stays_small(model, sigma, rng, monkeypatch):
+def test_a_long_stream_stays_small(model, sigma, rng, kept_entries):
     """Beyond a number of entries, four million or here fewer, points stand for rows."""
-    monkeypatch.setattr("sklearn_crt.averages._prototypes._KEPT_ENTRIES", 6990 * 60)
+    kept_entries(6990 * 60)
     X = 0.1 * rng.normal(size=(9000, 60)).astype(np.float32)
     X[:, 0] += 4 * rng.integers(0, 3, size=9000)
     y = np.rint(X[:, 0] / 4).astype(int)
@@ -276,22 +276,6 @@ def test_a_long_stream_stays_small(model, sigma, rng, monkeypatch):
         assert found.score(X_test, y_test) > least
 
 
-@pytest.fixture
-def few_rows_at_a_time(monkeypatch):
-    """Merge rows beyond 2000, 250 at a time, and note how many points are merged."""
-    name, calls = "sklearn_crt.averages._prototypes.", []
-    monkeypatch.setattr(name + "_KEPT_ENTRIES", 3 * 2000)
-    monkeypatch.setattr(name + "_CHUNK", 250)
-    merge = PrototypeAverages._reduced
-
-    def noted(self, whole, *rest, **options):
-        calls.append(whole.y.shape[0])
-        return merge(self, whole, *rest, **options)
-
-    monkeypatch.setattr(PrototypeAverages, "_reduced", noted)
-    return calls
-
-
 @pytest.mark.each_value
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize(
@@ -302,17 +286,17 @@ def test_batches_of_a_long_stream_do_not_count(
     kind, model, sigma, few_rows_at_a_time, rng
 ):
     """Rows in the same order have the same points, whatever the batches."""
-    X, y = table(rng, 4000)
+    X, y = table(rng, 2800)
     X = kind(X)
     classes = {"classes": [0, 1, 2]} if model is NadarayaWatsonClassifier else {}
     new = partial(model, Prototypes(16, random_state=0), sigma=sigma)
     whole = new().fit(X, y)
     expected, points = whole.predict(X), whole.kernel_.prototypes_
-    assert points.weights.sum() == pytest.approx(4000)
+    assert points.weights.sum() == pytest.approx(2800)
     for size in (170, 1100):
         parts = [
             (X[start : start + size], y[start : start + size], None)
-            for start in range(0, 4000, size)
+            for start in range(0, 2800, size)
         ]
         found = in_batches(new(), parts, classes)
         assert_allclose(found.sigma_, whole.sigma_)
@@ -351,7 +335,7 @@ def test_parts_that_were_fitted_merge(rng):
     assert abs(gap) < 0.05
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(i, marks=SLOW) for i in (2, 3, 4))])
 def test_sigma_is_that_of_rows_left_out(seed):
     """Predictions of each row by prototypes without it, done one by one."""
     X, y = table(np.random.default_rng(seed), 80)

@@ -95,9 +95,9 @@ def chosen(cls, sampler, X, y, weights, multiples):
 )
 @pytest.mark.parametrize("cls", [NadarayaWatsonClassifier, NadarayaWatsonRegressor])
 def test_auto_is_the_best_by_predictions_of_rows_left_out(cls, inside, table):
-    X, y, weights = (array[-30:] for array in table)
-    X = np.vstack([X, X[-10:]])  # with copies
-    y, weights = np.r_[y, y[-10:]], np.r_[weights, weights[-10:]]
+    X, y, weights = (array[-24:] for array in table)
+    X = np.vstack([X, X[-8:]])  # with copies
+    y, weights = np.r_[y, y[-8:]], np.r_[weights, weights[-8:]]
     y = y if cls is NadarayaWatsonRegressor else (y > 0).astype(int)
     scale = clone(inside).fit(X, sample_weight=weights).sigma_
     best = chosen(cls, inside, X, y, weights, OCTAVES.tolist())
@@ -169,13 +169,27 @@ def test_choice_from_a_sample_of_the_rows_depends_on_their_content_alone(model, 
     order = rng.permutation(11_000)
     copies = rng.permutation(np.repeat(order, counts[order]))
     for other in (
-        clone(model).fit(X[order], y[order], counts[order]),
         clone(model).fit(X[copies], y[copies]),
         clone(model)
         .fit(X[:4000], y[:4000], counts[:4000])
         .partial_fit(X[4000:], y[4000:], counts[4000:]),
     ):
         assert_allclose(other.sigma_, expected.sigma_, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("n_rows", "n_errors"), [(4000, 0), (10_000, 5)])
+def test_sigma_grows_with_the_number_of_distinct_rows(n_rows, n_errors, rng):
+    """It is chosen on 5000 of them, from which the number of all is estimated."""
+    X = rng.normal(size=(n_rows, 2))
+    X = np.vstack([X, X[: n_rows // 4]])
+    y = np.sin(5 * X[:, 0])
+    scale = NadarayaWatsonRegressor(sigma="scale").fit(X, y).sigma_
+    multiple = LocalLinearRegressor(alpha=[0.1, 1.0]).fit(X, y).sigma_ / scale
+    growth = max(1, n_rows / 5000) ** (1 / 6)
+    halves = 2 * np.log2(multiple / growth)  # of octaves, which are compared
+    # the relative standard error of the number is 1 / sqrt(5000)
+    limit = 2 / 6 * np.log2(1 + n_errors / np.sqrt(5000)) + 1e-9
+    assert abs(halves - np.rint(halves)) < limit
 
 
 @pytest.mark.parametrize("sigma", [0.7, "scale", "median", [0.5, 2.0]])

@@ -215,7 +215,13 @@ def test_encoding_of_the_papers(as_frame):
 
 
 @pytest.mark.usefixtures("real_data")
-@pytest.mark.parametrize("name", sorted(set(DATASETS) - NO_FILE))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name == "sgemm" else name
+        for name in sorted(set(DATASETS) - NO_FILE)
+    ],
+)
 def test_frame_holds_the_same_values(name):
     pytest.importorskip("pandas")
     bunch = fetch_uci(name, download_if_missing=False)

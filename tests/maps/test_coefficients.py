@@ -1,5 +1,7 @@
 """Coefficients of hybrids: signs, weighted maps, maps of rows with other columns."""
 
+import warnings
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -56,3 +58,12 @@ def test_angles_need_exact_directions(coupling, rng):
         ValueError, match=r"because signs need .*use one of 'iid', 'orthogonal'"
     ):
         AngularCoefficient(coupling=coupling).fit(rng.normal(size=(9, 4)))
+
+
+def test_variances_of_tiny_rows_are_at_most_infinite(rng):
+    X = 1e-150 * rng.normal(size=(9, 3))  # the weight of the map is about 1e300
+    part = GaussianCoefficient(random_state=0).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        variance = part.kernel_variance(X)
+    assert (variance >= 0).all()

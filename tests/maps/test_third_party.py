@@ -123,7 +123,7 @@ class Modest(Bare):
     claim = 4.0
 
 
-def judge(sampler, X, n_draws=60):
+def judge(sampler, X, n_draws=30):
     """Assert mean and summed variance of the estimates over seeds."""
     estimates = seed_estimates(sampler, X, n_draws=n_draws)
     fitted = clone(sampler).fit(X)

@@ -48,10 +48,10 @@ def test_hats_need_five_or_ten_rows_each(n_rows, rng):
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_directions(seed):
-    """Of 30 columns; rounds of AGOP draw frequencies in the metric of the evidence."""
-    X, y, B = three_directions(np.random.default_rng(seed), 1000, 30)
+    """Of 12 columns; rounds of AGOP draw frequencies in the metric of the evidence."""
+    X, y, B = three_directions(np.random.default_rng(seed), 500, 12)
     metric = LearnedMetric(3, method="agop", random_state=seed).fit(X, y)
-    assert metric.components_.shape == (3, 30)
+    assert metric.components_.shape == (3, 12)
     start = LearnedMetric(3, method="evidence", columns="linear").fit(X, y)
     assert angle(metric, B) < 10
     assert angle(start, B) > 1.5 * angle(metric, B)
@@ -67,19 +67,19 @@ def test_directions_of_many_columns(rng):
 
 
 def test_sparse_structure_in_batches(rng):
-    """Three of 32 columns have effects, as two of them do together."""
-    X = rng.normal(size=(900, 32))
-    y = X[:, 3] * np.sin(X[:, 7]) + 0.5 * X[:, 20] + 0.1 * rng.normal(size=900)
+    """Three of 24 columns have effects, as two of them do together."""
+    X = rng.normal(size=(400, 24))
+    y = X[:, 3] * np.sin(X[:, 7]) + 0.5 * X[:, 20] + 0.1 * rng.normal(size=400)
     metric = LearnedMetric(random_state=0)
-    for part in np.array_split(np.arange(900), 6):
+    for part in np.array_split(np.arange(400), 6):
         metric.partial_fit(X[part], y[part])
     assert metric.feature_importances_[[3, 7, 20]].sum() > 0.95
 
 
 def test_hats_represent_effects_that_rise_and_fall(rng):
     """The distance of rows with opposite effects is large, and else it is small."""
-    X = rng.uniform(-1, 1, size=(800, 2))
-    y = np.where(np.abs(X[:, 0]) < 0.5, 1.0, 0.0) + 0.1 * rng.normal(size=800)
+    X = rng.uniform(-1, 1, size=(400, 2))
+    y = np.where(np.abs(X[:, 0]) < 0.5, 1.0, 0.0) + 0.1 * rng.normal(size=400)
     metric = LearnedMetric(random_state=0).fit(X, y)
     assert metric.columns_ == "hats"
     a, b, c = metric.transform([[-0.9, 0.0], [0.9, 0.0], [0.1, 0.0]])
@@ -96,8 +96,8 @@ def test_hats_separate_classes_by_several_intervals(rng):
     correct = {}
     for columns in ("linear", "auto"):
         metric = LearnedMetric(columns=columns, random_state=0)
-        model = make_pipeline(metric, LocalLinearClassifier()).fit(X[:1000], y[:1000])
-        correct[columns] = model.score(X[1000:], y[1000:])
+        model = make_pipeline(metric, LocalLinearClassifier()).fit(X[:520], y[:520])
+        correct[columns] = model.score(X[520:], y[520:])
     assert (model[0].method_, model[0].columns_) == ("agop", "hats")
     assert 1 - correct["auto"] < 0.7 * (1 - correct["linear"])
 
@@ -144,7 +144,7 @@ def test_auto_takes_the_candidate_of_the_lowest_error(rng):
     assert set(metric.scores_) == {"agop", "nca"}
     assert metric.method_ == max(metric.scores_, key=metric.scores_.get)
     assert metric.columns_ == "linear"
-    X = rng.normal(size=(400, 6))
+    X = rng.normal(size=(250, 6))
     y = X[:, 0] + 0.1 * X[:, 1]
     numbers = LearnedMetric(random_state=0).fit(X, y)
     assert set(numbers.scores_) == {"evidence", "agop", "evidence, hats"}
@@ -233,7 +233,7 @@ def test_rounding_errors_of_equal_rows_do_not_matter(method, columns, labels, rn
     """
     if method == "nca" and not labels:
         pytest.skip("nca needs labels")
-    X = rng.integers(-2, 2, size=(2000, 5)) + 0.1 * np.pi
+    X = rng.integers(-2, 2, size=(400, 3)) + 0.1 * np.pi
     y = np.sin(X[:, 0]) * X[:, 1] + rng.normal(size=len(X))
     if labels:  # rows that are equal in all columns and in the label have a weight
         distinct = np.unique(np.column_stack([X, y > 0]), axis=0)
@@ -300,7 +300,7 @@ def test_labels_of_all_kinds(rng):
 
 
 def test_several_outputs(rng):
-    X = rng.normal(size=(300, 6))
+    X = rng.normal(size=(200, 6))
     Y = np.stack([X[:, 0], 100 * X[:, 1] ** 2], axis=1)
     for targets in (Y, Y.astype(int)):
         metric = LearnedMetric(method="agop", random_state=0).fit(X, targets)
@@ -529,12 +529,12 @@ def test_columns_that_vary_little_about_a_large_mean(dtype, rng):
 
 
 def test_many_columns(rng):
-    X = rng.normal(size=(80, 600))
+    X = rng.normal(size=(60, 250))
     y = (X[:, 0] > 0).astype(int)
     for method in METHODS:
         metric = LearnedMetric(5, method=method, columns="linear", random_state=0)
         metric.fit(X, y)
-        assert metric.components_.shape == (5, 600)
+        assert metric.components_.shape == (5, 250)
         assert np.linalg.matrix_rank(metric.components_) == 5
 
 

@@ -6,7 +6,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.stats import kstest
 
-from sklearn_crt.averages._sigma import number_of_distinct_rows
 from sklearn_crt.rows.sample import DistinctSample
 
 
@@ -108,13 +107,3 @@ def test_entries_that_change_places_change_the_hash():
     X = np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 1.0, 2.0], [3.0, 0.0, 0.0]])
     assert len(keys_of(X)) == 4
     assert len(keys_of(X[[0, 0]], np.array([[1.0, 2.0], [2.0, 1.0]]))) == 2
-
-
-def test_number_of_distinct_rows_is_estimated_from_a_sample(rng):
-    X = rng.normal(size=(20_000, 2))
-    batch = np.vstack([X, X[:5000]]), np.zeros(25_000), np.ones(25_000)
-    found = number_of_distinct_rows(DistinctSample.of([batch], 10_000))
-    assert_allclose(found, 20_000, rtol=0.03)
-    for size in (20_000, 30_000):
-        few = DistinctSample.of([batch], size)
-        assert_allclose(number_of_distinct_rows(few), 20_000, rtol=1e-3)

@@ -56,7 +56,7 @@ def test_independent_frequencies_are_an_upper_estimate(coupling, sides):
     X = sides[0][:6]
     sampler = DERFSampler(sigma=1.0, n_components=6, coupling=coupling)
     errors = []
-    for seed in range(300):
+    for seed in range(150):
         fitted = sampler.set_params(random_state=seed).fit(X)
         errors.append(fitted.approximate_kernel(X) - fitted.exact_kernel(X))
     assert not fitted.variance_is_exact_

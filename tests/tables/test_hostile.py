@@ -1,5 +1,6 @@
 """Tables that break models: each has an answer, or an error that says what to do."""
 
+import datetime
 import warnings
 
 import numpy as np
@@ -135,6 +136,58 @@ def test_complex_numbers_are_an_error(table):
         regressor().fit(X.assign(z=X["size"] + 1j), y)
 
 
+@pytest.mark.parametrize("frame", [False, True])
+def test_durations_are_numbers_of_days(table, frame):
+    X, y = table
+    days = np.arange(400) % 7
+    durations = [datetime.timedelta(days=int(value)) for value in days]
+    column = pd.Series(durations, dtype="m8[us]").astype("duration[us][pyarrow]")
+    found = X.assign(noise=column) if frame else X.to_numpy()
+    if not frame:
+        found[:, list(X).index("noise")] = durations
+    expected = X.assign(noise=days)
+    np.testing.assert_array_equal(
+        regressor().fit(found, y).predict(found),
+        regressor().fit(expected, y).predict(expected),
+    )
+
+
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_dates_listed_as_categories_have_no_unit(table, unit):
+    X, y = table
+    days = pd.Timestamp("2024-02-29") + pd.to_timedelta(np.arange(400) % 3, unit="D")
+    dates = pd.Series(days, index=X.index).where(X["noise"] < 1)
+    assert dates.isna().sum() > 10
+    X = X.assign(noise=dates.astype("M8[ms]"))
+    model = regressor(categories=["noise"]).fit(X, y + 3 * (np.arange(400) % 3))
+    expected = model.predict(X)
+    for column in (dates.astype(f"M8[{unit}]"), dates.astype(object)):
+        np.testing.assert_array_equal(model.predict(X.assign(noise=column)), expected)
+
+
+def test_integers_too_large_for_floats_are_an_error(table):
+    X, y = table
+    values = pd.Series([10**400] * 400, index=X.index, dtype=object)
+    with pytest.raises(ValueError, match=r"'size' of X had numbers.*too large"):
+        regressor().fit(X.assign(size=values), y)
+
+
+def test_signs_of_nan_do_not_matter(table):
+    X, y = table
+    hole = X["noise"] > 0.5
+    expected = regressor().fit(X.assign(noise=X["noise"].mask(hole, np.nan)), y)
+    negative = X.assign(noise=np.where(hole, -np.nan, X["noise"]))
+    found = regressor().fit(negative, y).predict(negative)
+    np.testing.assert_array_equal(found, expected.predict(negative))
+
+
+@pytest.mark.parametrize("columns", [[True, False, False, False], [1.0], [None]])
+def test_columns_are_listed_by_name_or_position(table, columns):
+    X, y = table  # True would have been column 1
+    with pytest.raises(ValueError, match="which is no column of X"):
+        regressor(categories=columns).fit(X, y)
+
+
 def test_lazy_frames_are_an_error():
     polars = pytest.importorskip("polars")
     lazy = polars.LazyFrame({"a": [1.0, 2.0], "b": ["x", "y"]})
@@ -250,6 +303,24 @@ def test_targets_that_are_wrong(table):
         classifier().fit(X, y)
     with pytest.raises(ValueError, match="requires y to be passed"):
         AnovaSampler().fit(X, None)
+
+
+def test_batches_that_do_not_fit_the_first_one(table):
+    X, y = table
+    first, second = X[:200].assign(colour=None), X[200:]
+    for model in (regressor(), AnovaSampler(random_state=0)):
+        model.partial_fit(first, y[:200])
+        with pytest.raises(ValueError, match="'colour' of X had only missing values"):
+            model.partial_fit(second, y[200:])
+        model.partial_fit(second.assign(colour=None), y[200:])
+        as_category = first.assign(colour=first["colour"].astype("category"))
+        model.fit(as_category, y[:200]).partial_fit(second, y[200:])
+    expected = AnovaSampler(random_state=0).fit(pd.concat([as_category, second]), y)
+    np.testing.assert_allclose(model.transform(X), expected.transform(X), atol=1e-9)
+    model = AnovaSampler().partial_fit(X[:200], np.arange(200) % 3)
+    for targets in (y[200:], np.ones((200, 2), int)):
+        with pytest.raises(ValueError, match="but the first batch had labels"):
+            model.partial_fit(second, targets)
 
 
 def test_memory_does_not_grow_with_rows_times_columns():

@@ -5,6 +5,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from scipy.optimize import minimize_scalar
 from scipy.stats import entropy
 from sklearn.base import clone
@@ -183,10 +184,14 @@ def test_probabilities(table, classifier):
     assert max(classifier.losses_.values()) < 0.5
 
 
-def test_order_of_rows_and_processes_do_not_matter(table, model):
+@pytest.mark.parametrize(
+    "backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)]
+)
+def test_order_of_rows_and_workers_do_not_matter(backend, table, model):
     X, y = table
     shuffled = np.random.default_rng(0).permutation(300)
-    other = clone(model).set_params(n_jobs=2).fit(X.iloc[shuffled], y[shuffled])
+    with parallel_config(backend=backend):  # two processes take seconds to start
+        other = clone(model).set_params(n_jobs=2).fit(X.iloc[shuffled], y[shuffled])
     np.testing.assert_allclose(other.predict(X), model.predict(X), atol=1e-6)
     restored = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(restored.predict(X), model.predict(X))

@@ -145,7 +145,7 @@ class LinearAttention(MapsOfHeads):
         random_state: Any = None,
     ):
         super().__init__()
-        if embed_dim % num_heads:
+        if num_heads < 1 or embed_dim % num_heads:
             raise ValueError(
                 f"embed_dim={embed_dim} is not divisible by num_heads={num_heads}."
             )

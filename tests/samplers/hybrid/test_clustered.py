@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy import stats
+from scipy import sparse, stats
 from sklearn.base import clone
 
 from sklearn_crt import TrigRBFSampler
@@ -84,6 +84,23 @@ def test_clusters_are_found_and_rows_keep_their_block(rng):
             assert active.all() if block.queries[label] else not active.any()
     product = features @ sampler.transform_key(Y).T
     assert_allclose(sampler.approximate_kernel(X, Y), product, rtol=1e-10, atol=1e-12)
+
+
+def test_ties_are_not_broken_by_the_order_of_the_rows(rng):
+    """Rows of small integers are often equally far from two centres."""
+    for seed in range(5):
+        X = np.random.default_rng(seed).integers(0, 3, size=(50, 3)).astype(float)
+        sampler = ClusteredSampler(diagonal="real", random_state=0)
+        expected = clone(sampler).fit(X).transform(X)
+        for rows in (X[::-1], rng.permutation(X), sparse.csr_array(X)):
+            assert_allclose(clone(sampler).fit(rows).transform(X), expected, atol=1e-9)
+
+
+def test_clusters_of_a_few_sparse_rows(rng):
+    X = sparse.csr_array(rng.normal(size=(2, 3)))
+    sampler = ClusteredSampler(n_clusters=3, sigma=1.0, random_state=0).fit(X)
+    centers = sampler.clusters_[0].centers
+    assert_allclose(np.sort(centers, axis=0), np.sort(X.toarray(), axis=0))
 
 
 @pytest.mark.parametrize("statistic", ["moments", "centers"])
