@@ -65,11 +65,6 @@ def with_n_components(sampler: Any, n_components: int) -> Any:
     return with_value(sampler, value, {"n_components": n_components})
 
 
-def _width_for(n_rows: float) -> int:
-    """Return the number of features to compute for a given number of rows."""
-    return FEWEST if n_rows > _MANY else int(np.clip(n_rows, FEWEST, MOST))
-
-
 @dataclass(frozen=True)
 class Settings:
     """The validated parameters of an estimator, in effect until the next ``fit``."""
@@ -247,7 +242,9 @@ class RidgeSums(MapSums):
         """Return a fitted sampler for each candidate sigma."""
         sampler = self.sampler
         if self.resizes and isinstance(sampler, LifeCycle):
-            sampler = with_n_components(sampler, _width_for(self._n_rows))
+            most = FEWEST if self._n_rows > _MANY else MOST
+            width = int(np.clip(self._n_rows, FEWEST, most))
+            sampler = with_n_components(sampler, width)
         if not self.selects_sigma:
             return (sampler,)
         few = sampler.n_features_in_ <= _FEW
