@@ -73,7 +73,8 @@ class RandomFeatureRidgeClassifier(
     For two classes, a second regression gives both classes the same total weight, and
     is used if this lowers the log loss, as is common if one class is rare. The
     coefficients are then those of ``RidgeClassifier(class_weight="balanced")``, but the
-    probabilities still refer to the original weights.
+    probabilities still refer to the original weights. To this end, the Gram matrix of
+    each class is accumulated separately.
 
     Let the vector p contain the predicted indicators of a row, and the vector
     :math:`\pi` the class frequencies. The class probabilities are

@@ -138,8 +138,8 @@ class RidgeSums(MapSums):
     sample: DistinctSample | None = None
     # scores of all candidates when sigma was chosen
     scores_before: tuple[dict, ...] = ()
-    # for two classes, the candidates for whether both get the same total weight
-    balances: tuple[bool, ...] = (False, True)
+    # whether two classes get the same total weight; None to compare both options
+    balances: bool | None = None
     # solutions, if they have been computed from the moments
     solved: tuple[Solution, ...] = ()
 
@@ -164,7 +164,7 @@ class RidgeSums(MapSums):
 
     def fixed(self, step: Step = no_step) -> RidgeSums:
         """Return the sums for the best sigma, with a fixed feature map."""
-        value = self.summed(step)
+        value, best = self.summed(step), 0
         if value.selects_sigma:
             best = value.best
             value = replace(
@@ -174,11 +174,9 @@ class RidgeSums(MapSums):
                 solved=(value.solutions[best],),
                 moments=value.moments[best : best + 1],
             )
-            value = replace(value, sampler=value.path[best])
-        else:
-            value = replace(value, sampler=value.path[0])
+        value = replace(value, sampler=value.path[best])
         value = super(RidgeSums, value).fixed(step)
-        return replace(value, path=(value.sampler,), balances=(False, True))
+        return replace(value, path=(value.sampler,), balances=None)
 
     def frozen(self) -> RidgeSums:
         """Return only what predictions need, stored as compactly as possible."""
@@ -299,8 +297,7 @@ class RidgeSums(MapSums):
         on_part = replace(value, path=path)._with_sums_of((rows,))
         sample = DistinctSample.of((rows,), _N_SAMPLED // 2)  # enough rows to compare
         on_part = replace(on_part, sample=sample)
-        best = value.path[on_part.best]
-        balances = (on_part.solution.is_balanced,)
+        best, balances = value.path[on_part.best], on_part.solution.is_balanced
         value = replace(value, path=(best,), balances=balances)
         return replace(value, scores_before=on_part.table)
 
@@ -320,7 +317,9 @@ class RidgeSums(MapSums):
             X, y, weights = (array[part] for array in batch[:3])
             for rows, features in chunks_of(path, X):
                 Y, row_weights = self.settings.targets(y[rows]), weights[rows]
-                groups = [Y[:, 0] < 0, Y[:, 0] > 0] if n_groups == 2 else [slice(None)]
+                groups: list[Any] = [slice(None)]
+                if n_groups == 2:
+                    groups = [Y[:, 0] < 0, Y[:, 0] > 0]
                 for totals, Z in zip(sums.reshape(shape), features, strict=True):
                     for total, group in zip(totals, groups, strict=True):
                         total.add(Z[group], Y[group], row_weights[group])
@@ -359,12 +358,12 @@ class RidgeSums(MapSums):
             )
             return regression.solution(balances), regression.left_out
 
-        first, *others = self.balances
-        found = [solved(place, first) for place in range(len(self.path))]
+        places = range(len(self.path))
+        found = [solved(place, bool(self.balances)) for place in places]
         solutions, left_out = map(list, zip(*found, strict=True))
         best = _best_of(solutions)
-        for balances in others if settings.n_classes == 2 else ():
-            solution, rows = solved(best, balances)
+        if self.balances is None and settings.n_classes == 2:
+            solution, rows = solved(best, True)
             if solution.score < solutions[best].score:
                 solutions[best], left_out[best] = solution, rows
         calibration = settings.calibration(left_out[best], solutions[best], shares)
