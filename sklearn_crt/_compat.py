@@ -17,7 +17,7 @@ import sklearn
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.parallel import _get_threadpool_controller
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_feature_names_in, _check_sample_weight
 
 # scikit-learn has no type annotations, so the types needed by users are declared here
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d
 
 from ._compat import Interval, RandomState, StrOptions, validated
@@ -217,7 +218,8 @@ class Comparison(dict[str, Any]):
     @property
     def best(self) -> str:
         """Name of the sampler with the lowest mean error."""
-        return self["sampler"][int(np.argmin(self["error"]))]
+        error = np.nan_to_num(self["error"], nan=np.inf)  # kernels can be infinite
+        return self["sampler"][int(np.argmin(error))]
 
     def against(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Return the differences between the errors and those of a given sampler.
@@ -389,12 +391,14 @@ def compare_samplers(
             "samplers must be a list or a dict of samplers of sklearn_crt; the rows X "
             "are the second argument."
         )
-    X = check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32])
+    types = [np.float64, np.float32]
+    X = check_array(X, accept_sparse="csr", dtype=types, ensure_min_samples=2)
     classes, codes = None, np.zeros(X.shape[0], dtype=int)
     if target == "posterior":
         if y is None:
             raise ValueError("target='posterior' needs the classes y of the rows.")
         check_consistent_length(X, y)
+        check_classification_targets(y)
         classes, codes = np.unique(column_or_1d(y), return_inverse=True)
     rng = check_random_state(random_state)
     share = min(1.0, X.shape[0] / (n_rows + n_queries))
@@ -424,7 +428,8 @@ def _measure(sampler, rows, queries, onehot, seed):
     estimate = fitted.approximate_kernel(queries, rows)
     kernel = fitted.exact_kernel(queries, rows)
     if onehot is None:
-        error = np.linalg.norm(estimate - kernel) / np.linalg.norm(kernel)
+        with np.errstate(all="ignore"):  # NaN if kernel values are infinite
+            error = np.linalg.norm(estimate - kernel) / np.linalg.norm(kernel)
         return error, seconds
     left, right = (_posteriors(weights, onehot) for weights in (estimate, kernel))
     return 0.5 * np.mean(np.sum(np.abs(left - right), axis=1)), seconds

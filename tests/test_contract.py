@@ -148,7 +148,9 @@ def test_sampler_with_padded_blocks(sampler, coupling):
 
 @pytest.mark.each_value
 @pytest.mark.parametrize("coupling", APPROXIMATE)
-@pytest.mark.parametrize("n_features", [1, 2, pytest.param(16, marks=SLOW)])
+@pytest.mark.parametrize(
+    "n_features", [1, *(pytest.param(d, marks=SLOW) for d in (2, 16))]
+)
 def test_structured_blocks(coupling, n_features):
     check_sampler(OPRFSampler(coupling=coupling), n_features)
 
@@ -232,7 +234,9 @@ def test_radial_sampler_in_full(sampler, coupling, random_phase, n_features):
         LaplacianSampler(norm="l1"),
         LaplacianSampler(norm="l1", random_phase=True),
         MaternSampler(nu=0.8, random_phase=True),
-        MaternSampler(nu=2.5, coupling="structured-orthogonal"),
+        pytest.param(
+            MaternSampler(nu=2.5, coupling="structured-orthogonal"), marks=SLOW
+        ),
         TrigRBFSampler(random_phase=True, kernel="softmax"),
     ],
     ids=str,

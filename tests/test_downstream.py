@@ -59,6 +59,7 @@ def test_pipeline_of_a_table():
     assert scores[0] < 0.8 < 0.9 < scores[1]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "estimator",
     [

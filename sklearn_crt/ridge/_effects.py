@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._compat import available_if
+from .._compat import _check_feature_names_in, available_if
 from ..rows import TableLike
 
 
@@ -77,8 +77,7 @@ class EffectsMixin:
             tuple(j for owner in subset for j in groups[owner])
             for subset in anova.subsets
         ]
-        known = getattr(self, "feature_names_in_", None)
-        labels = [f"x{j}" for j in range(rows.shape[1])] if known is None else known
+        labels = _check_feature_names_in(self)
         names = [" & ".join(labels[j] for j in each) for each in columns]
         if anova.learned.kernel.order == "all" or settings.clip:
             total = self._expected(X, value)

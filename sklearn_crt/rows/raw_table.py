@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_array, check_consistent_length, murmurhash3_32
 from sklearn.utils.validation import validate_data
 
@@ -43,12 +44,8 @@ def validated_table(estimator: Any, X: Any, *, reset: bool) -> Any:
                 "times. Rename them, or pass X.to_numpy()."
             )
         validate_data(estimator, X, reset=reset, skip_check_array=True)
-        for n, what in zip(X.shape, ("sample", "feature"), strict=True):
-            if n == 0:
-                raise ValueError(
-                    f"Found array with 0 {what}(s) (shape={X.shape}) while a minimum "
-                    f"of 1 is required by {type(estimator).__name__}."
-                )
+        # an error if there are no rows or no columns
+        check_array(np.broadcast_to(True, X.shape), dtype=None, estimator=estimator)
         return X
     if isinstance(X, (list, tuple)):  # the values of a row may have several types
         X = np.array(X, dtype=object)
@@ -74,7 +71,7 @@ def read_table_and_targets(
     X = validated_table(estimator, X, reset=reset)
     if reader is None:
         reader = TableReader.of(X, categories)
-    elif not reset:
+    elif not (reset or isinstance(getattr(estimator, "kernel", 0), FrozenEstimator)):
         reader.check_empty(X)
     if y is None:
         raise ValueError(
@@ -215,28 +212,25 @@ def _kind_of_each(column: Any, name: Any) -> str:
 
 def _numbers(column: Any, name: Any) -> np.ndarray:
     """Return the numbers of a column, with dates as days and missing values as NaN."""
-    kind = getattr(column.dtype, "kind", "O")
-    if kind == "O" or not isinstance(column.dtype, np.dtype):
-        objects = np.asarray(column, dtype=object)
-        missing = np.array([is_missing(value) for value in objects.tolist()], bool)
-        values = objects[~missing].tolist()
-        numbers = np.full(len(objects), np.nan)
-        if any(kind_of(each) == "date" for each in set(map(type, values))):
-            numbers[~missing] = _days(_as_dates(values, name))
-            return numbers
-        try:
-            numbers[~missing] = np.array(values, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise ValueError(
-                f"Column {name!r} of X had numbers when the model was fitted, but has "
-                f"other values now ({error}). Convert them to numbers or to missing "
-                "values, or list the column in categories=."
-            ) from error
-        return numbers
     values = np.asarray(column)
-    if kind in "mM":
+    if values.dtype.kind in "mM":
         return _days(values)
-    return values.astype(np.float64)
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    missing = np.array([is_missing(value) for value in values.tolist()], bool)
+    numbers, known = np.full(len(values), np.nan), values[~missing].tolist()
+    if any(kind_of(each) == "date" for each in set(map(type, known))):
+        numbers[~missing] = _days(_as_dates(known, name))
+        return numbers
+    try:
+        numbers[~missing] = np.array(known, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ValueError(
+            f"Column {name!r} of X had numbers when the model was fitted, but has "
+            f"other values now ({error}). Convert them to numbers or to missing "
+            "values, or list the column in categories=."
+        ) from error
+    return numbers
 
 
 def _as_dates(values: list[Any], name: Any) -> np.ndarray:
@@ -263,14 +257,14 @@ def _days(values: np.ndarray) -> np.ndarray:
 
 def codes_of(column: Any) -> np.ndarray:
     """Return the code of each category in a column, and NaN for missing values."""
-    kind = getattr(column.dtype, "kind", "O")
-    if isinstance(column.dtype, np.dtype) and kind in "biuf":
-        codes = np.asarray(column).astype(np.float64)
+    values = np.asarray(column)
+    kind = values.dtype.kind
+    if kind in "biuf":
+        codes = values.astype(np.float64)
         if kind in "bf" or not np.any(np.abs(codes) > _LARGEST_WHOLE):
             return codes
-    values = np.asarray(column)
-    if values.dtype.kind in "mM":  # nanoseconds would be converted to integers
-        values = values.astype(f"{values.dtype.kind}8[us]")
+    if kind in "mM":  # nanoseconds would be converted to integers
+        values = values.astype(f"{kind}8[us]")
     values = values.astype(object).tolist()
     known: dict[Any, float] = {}
     codes = np.empty(len(values))

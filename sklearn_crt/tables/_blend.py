@@ -23,6 +23,7 @@ from ..averages import (
 from ..metric import LearnedMetric
 from ..ridge import RandomFeatureRidge, RandomFeatureRidgeClassifier
 from ..rows.raw_table import CATEGORY
+from ..rows.sample import hashes
 from ._columns import Encoding
 from ._kernel import row_blocks
 from ._sampler import AnovaSampler
@@ -107,8 +108,9 @@ class Part(NamedTuple):
         own = None if self.map is None else clone(self.map).fit(V, *given)
         V = V if own is None else own.transform(V)
         with warnings.catch_warnings():
-            # weights may be large because equal rows are merged
-            warnings.filterwarnings("ignore", "The mean of the sample weights")
+            # of merged equal rows, and of folds in which some classes have no rows
+            what = "The mean of the sample weights|The number of unique classes"
+            warnings.filterwarnings("ignore", what)
             warnings.simplefilter("ignore", ConvergenceWarning)
             return self._replace(model=clone(self.model).fit(V, *given), map=own)
 
@@ -254,7 +256,9 @@ class BlendValue(SampleValue):
         assert sample is not None  # only called once there are rows
         unit = min(1.0, float(sample.weights.mean()))
         rows = TableRows(sample.X, sample.y, sample.weights / unit)
-        rows = rows.with_copies(choices.n_folds)
+        # the folds do not depend on the unit of numeric targets
+        order = np.argsort(hashes(rows.V, np.zeros(len(rows.y))), kind="stable")
+        rows = rows.some(order).with_copies(choices.n_folds)
         targets = TargetRange(choices.n_classes)
         if targets.n_classes is None:
             beyond = _BEYOND * float(np.ptp(rows.y))

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._compat import Interval, RandomState, StrOptions
+from .._compat import Interval, RandomState, StrOptions, _check_feature_names_in
 from .._fitted import Batch
 from .._quantiles import IntervalsMixin, SimilarityMixin
 from .._supervised import ProbabilitiesMixin, TableLifeCycle
@@ -200,8 +200,7 @@ class KernelRegressor(IntervalsMixin, RegressorMixin, BaseKernelModel):
         """
         V, mean, blend = self._predictions(X, "effects")
         weight, found = blend.weights["ANOVA"], blend.anova.effects(V)
-        known = getattr(self, "feature_names_in_", None)
-        labels = [f"x{j}" for j in range(V.shape[1])] if known is None else known
+        labels = _check_feature_names_in(self)
         keep = [e for e, columns in enumerate(found.columns) if columns]
         values = weight * found.values[:, keep]
         names = [" & ".join(labels[j] for j in found.columns[e]) for e in keep]

@@ -173,5 +173,19 @@ def test_what_is_refused(X):
         compare_samplers(X, [Wrong()])
     with pytest.raises(ValueError, match="needs the classes y"):
         compare_samplers([Wrong()], X, target="posterior")
+    with pytest.raises(ValueError, match="Unknown label type: continuous"):
+        compare_samplers([Wrong()], X, y=X[:, 0], target="posterior")
+    with pytest.raises(ValueError, match=r"1 sample\(s\) .*minimum of 2 is required"):
+        compare_samplers([Wrong()], X[:1])
     with pytest.raises(ValueError, match="'target' parameter"):
         compare_samplers([Wrong()], X, target="accuracy")
+
+
+@pytest.mark.filterwarnings("ignore:Kernel values of OPRFSampler")
+def test_a_sampler_without_an_error_is_not_the_best(rng):
+    X = rng.normal(size=(60, 3))
+    options = {"kernel": "softmax", "n_components": 64}
+    samplers = {sigma: OPRFSampler(sigma=sigma, **options) for sigma in (40.0, 0.5)}
+    result = compare_samplers(samplers, X, random_state=0)
+    assert np.isnan(result["error"][0])  # some values of the kernel are infinite
+    assert result.best == 0.5

@@ -176,8 +176,8 @@ def test_half_precision(dtype):
         wide = make("derf")  # with a map that was not rounded
         state = linear.state_dict()
         wide.load_state_dict(state)
-        wide._make_map()
-        linear._make_map()
+        wide.redraw_()
+        linear.redraw_()
         z = x.float()
         expected = wide.eval()(z, z, z)[0]
         error = (linear.eval()(x, x, x)[0].float() - expected).norm()

@@ -54,7 +54,8 @@ def train(rank, name, mode):
         numbers = [b.flatten() for n, b in module.named_buffers() if n[:4] == "map_"]
         found["map"].append(torch.cat(numbers))
         if module.statistics is not None:
-            found["A"] += [] if module._A is None else [module._A]
+            A = module._A
+            found["A"] += [] if A is None else [A]
             found["statistics"].append(copy.deepcopy(module.statistics.state_dict()))
     module.eval()
     torch.manual_seed(0)

@@ -103,10 +103,9 @@ def test_many_features_reach_the_exact_estimator(frequencies_of, iris):
     assert_allclose(features, exact, atol=0.05)
 
 
-def test_map_is_frozen_once_there_are_enough_rows(rng, monkeypatch):
-    """Four million entries of X, or here fewer, are kept until then."""
-    monkeypatch.setattr("sklearn_crt._map_sums.KEPT_ENTRIES", 4000 * 100)
-    X = rng.normal(size=(6000, 100)).astype(np.float32)
+def test_map_is_frozen_once_there_are_enough_rows(rng):
+    """Four million entries of X are kept until then."""
+    X = rng.standard_normal((6000, 1000), np.float32)
     y = (X[:, 0] > 0).astype(int)
     sampler = OPRFSampler(sigma=0.1, n_components=20, random_state=0)
     model, sizes, parameters = NadarayaWatsonClassifier(sampler), [], []

@@ -120,6 +120,7 @@ def test_functions_without_noise_are_extrapolated_further(kernel):
     assert abs(limited.predict([[3.1]])[0] - expected) > 0.05
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("kernel", list(LOG_KERNELS))
 @pytest.mark.parametrize("sigma", [0.1, 1.0, np.array([0.5, 1, 2, 1])])
 def test_linear_targets_are_exact(kernel, sigma, rows, rng):

@@ -286,17 +286,17 @@ def test_batches_of_a_long_stream_do_not_count(
     kind, model, sigma, few_rows_at_a_time, rng
 ):
     """Rows in the same order have the same points, whatever the batches."""
-    X, y = table(rng, 2800)
+    X, y = table(rng, 4000)
     X = kind(X)
     classes = {"classes": [0, 1, 2]} if model is NadarayaWatsonClassifier else {}
     new = partial(model, Prototypes(16, random_state=0), sigma=sigma)
     whole = new().fit(X, y)
     expected, points = whole.predict(X), whole.kernel_.prototypes_
-    assert points.weights.sum() == pytest.approx(2800)
+    assert points.weights.sum() == pytest.approx(4000)
     for size in (170, 1100):
         parts = [
             (X[start : start + size], y[start : start + size], None)
-            for start in range(0, 2800, size)
+            for start in range(0, 4000, size)
         ]
         found = in_batches(new(), parts, classes)
         assert_allclose(found.sigma_, whole.sigma_)
@@ -335,7 +335,9 @@ def test_parts_that_were_fitted_merge(rng):
     assert abs(gap) < 0.05
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(i, marks=SLOW) for i in (2, 3, 4))])
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(i, marks=SLOW) for i in (2, 3, 4))]
+)
 def test_sigma_is_that_of_rows_left_out(seed):
     """Predictions of each row by prototypes without it, done one by one."""
     X, y = table(np.random.default_rng(seed), 80)

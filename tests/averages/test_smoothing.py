@@ -44,6 +44,7 @@ def table(request, rng):
     return X, np.digitize(X[:, 0] + 0.7 * rng.normal(size=400), edges)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("model", KINDS, ids=str)
 def test_the_smoothing_with_the_lowest_log_loss(model, table):
     """Each of the training rows is predicted by a model without it.
@@ -112,13 +113,15 @@ def test_smoothing_depends_on_content_alone(model, table, rng):
     assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_few_of_many_rows_are_left_out_by_content(table, rng, monkeypatch):
-    monkeypatch.setattr("sklearn_crt.averages._classifier._MOST_ROWS", 100)
-    X, y = table
-    order = rng.permutation(400)
+def test_few_of_many_rows_are_left_out_by_content(rng):
+    """Of more than 1000 rows a sample is left out, which depends on no order either."""
+    X = rng.normal(size=(1200, 3))
+    y = (X[:, 0] + 0.7 * rng.normal(size=1200) > 0).astype(int)
+    # the order begins with rows that are hard to predict
+    order, Q = np.argsort(np.abs(X[:, 0])), X[:50]
     for model in KINDS:
-        expected = clone(model).fit(X, y).predict_proba(X)
-        found = clone(model).fit(X[order], y[order]).predict_proba(X)
+        expected = clone(model).fit(X, y).predict_proba(Q)
+        found = clone(model).fit(X[order], y[order]).predict_proba(Q)
         assert_allclose(found, expected, rtol=1e-8)
 
 

@@ -66,7 +66,7 @@ def test_slopes_and_row_weights_use_the_stored_rows(rng):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_local_fits_of_one_row_are_those_of_many(sigma, are_most, weighted, rng):
     """Rows are gathered for one query, or multiplied by weights of which some are 0."""
-    X, queries = rng.normal(size=(2000, 3)), rng.normal(size=(300, 3))
+    X, queries = rng.normal(size=(2000, 3)), rng.normal(size=(100, 3))
     weights = rng.exponential(size=2000) if weighted else None
     model = LocalLinearRegressor(sigma=sigma, alpha=0.1, remainder=1e-2)
     model.fit(X, np.sin(X[:, 0]), weights)

@@ -1,6 +1,6 @@
 """Samplers that are written outside of the package, alone and as parts of hybrids."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -207,16 +207,10 @@ def test_a_base_of_another_width():
         hybrid(bases=[Wide(), TrigRBFSampler()]).fit(contract_rows())
 
 
-def test_an_error_in_a_property_of_a_part_is_not_hidden():
-    class BrokenMap(LaplacianMap):
-        @property
-        def columns_per_frequency(self):
-            return self.no_such_attribute
+def test_an_error_in_a_property_of_a_part_is_not_hidden(with_fault):
+    def columns(self):
+        return self.no_such_attribute
 
-    class Broken(Laplacian):
-        def _make_map(self, statistics, drawn):
-            made = super()._make_map(statistics, drawn)
-            return BrokenMap(**{f.name: getattr(made, f.name) for f in fields(made)})
-
+    broken = with_fault(Laplacian, columns_per_frequency=property(columns))
     with pytest.raises(AttributeError, match="no_such_attribute"):
-        hybrid(bases=[Broken(), TrigRBFSampler()]).fit(contract_rows())
+        hybrid(bases=[broken(), TrigRBFSampler()]).fit(contract_rows())

@@ -155,6 +155,7 @@ def test_automatic_penalties_keep_the_prior_near_the_spread_of_targets(rng):
 
 
 # ------------------------------------------------------------------- extrapolation
+@pytest.mark.usefixtures("few_features")
 def test_predictions_stay_within_the_range_of_the_targets(rng):
     X = rng.uniform(-1, 1, (300, 2))
     y = 3 * X[:, 0] + X[:, 1] ** 3
@@ -227,6 +228,7 @@ def test_intervals_follow_the_noise_where_it_grows_with_the_variance(rng):
     assert widths[outer].mean() > 2 * widths[~outer].mean()
 
 
+@pytest.mark.usefixtures("few_features")
 def test_intervals_are_nested_and_quantiles_in_order(table):
     X, y, _ = table
     model = RandomFeatureRidge(random_state=0).fit(X, np.c_[y, X[:, 0]])

@@ -44,6 +44,7 @@ def exponents_or_phases(fitted, X):
     return (1 + rows + norms) ** 2
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("sampler", sampler_cases(parts=True), ids=str)
 def test_features_of_a_row_are_the_same_in_batches_of_any_size(sampler, dtype, rng):
@@ -88,6 +89,7 @@ def assert_the_same_alone(fitted, rows, dtype, tolerance):
         assert_allclose(found, whole[: len(found)], rtol=0, atol=tolerance)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize(
     "convert, length",
     [

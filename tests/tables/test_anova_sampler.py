@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
 from sklearn_crt import AnovaSampler
+from sklearn_crt.rows.raw_table import TableReader
 
 pd = pytest.importorskip("pandas")
 
@@ -89,7 +90,7 @@ def test_kernel_is_the_sum_over_subsets_of_columns(table, value_of, order, group
     assert sampler.order_ == order
     learned = value_of(sampler).solution.learned
     rows = X[:50]
-    Z = learned.encoding.transform(sampler._reader.read(rows))
+    Z = learned.encoding.transform(TableReader.of(X).read(rows))
     expected = plain_anova(learned, Z, Z[:20])
     diagonal = learned.kernel.diagonal(Z[:20])
     np.testing.assert_allclose(diagonal, np.diag(expected), rtol=1e-9, atol=1e-9)
@@ -101,7 +102,7 @@ def test_features_are_those_of_nystroem(table, fitted, value_of):
     """The approximation is exact between a landmark and any row, up to the jitter."""
     X, _ = table
     learned = value_of(fitted).solution.learned
-    Z = learned.encoding.transform(fitted._reader.read(X))
+    Z = learned.encoding.transform(TableReader.of(X).read(X))
     points = learned.kernel.columns.points
     is_landmark = (Z[:, None] == points).all(axis=2).any(axis=1)
     assert is_landmark.sum() == 60

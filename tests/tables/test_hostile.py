@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.frozen import FrozenEstimator
 
 from sklearn_crt import (
     AnovaSampler,
@@ -317,6 +318,9 @@ def test_batches_that_do_not_fit_the_first_one(table):
         model.fit(as_category, y[:200]).partial_fit(second, y[200:])
     expected = AnovaSampler(random_state=0).fit(pd.concat([as_category, second]), y)
     np.testing.assert_allclose(model.transform(X), expected.transform(X), atol=1e-9)
+    frozen = FrozenEstimator(AnovaSampler(random_state=0).fit(first, y[:200]))
+    ridge = RandomFeatureRidge(frozen).partial_fit(first, y[:200])
+    ridge.partial_fit(second, y[200:])  # the kernel ignores the column
     model = AnovaSampler().partial_fit(X[:200], np.arange(200) % 3)
     for targets in (y[200:], np.ones((200, 2), int)):
         with pytest.raises(ValueError, match="but the first batch had labels"):

@@ -9,18 +9,12 @@ from joblib import parallel_config
 from scipy.optimize import minimize_scalar
 from scipy.stats import entropy
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from sklearn_crt import KernelClassifier, KernelRegressor, LearnedMetric
-from sklearn_crt.tables import _blend
-from sklearn_crt.tables._blend import (
-    TableRows,
-    TargetRange,
-    anova_parts,
-    blend_weights,
-)
+from sklearn_crt.rows.raw_table import TableReader
+from sklearn_crt.tables._blend import TableRows, TargetRange, blend_weights
 
 from .test_anova_sampler import mixed_table
 
@@ -50,7 +44,7 @@ def test_blend_is_the_weighted_average_of_its_parts(table, model, value_of):
     assert sum(model.weights_.values()) == pytest.approx(1)
     assert model.weights_.keys() == {"ANOVA", "local linear"}
     assert model.score(X[300:], y[300:]) > 0.7
-    blend, V = value_of(model).solution, model._reader.read(X)
+    blend, V = value_of(model).solution, TableReader.of(X).read(X)
     total = model.weights_["ANOVA"] * blend.parts["ANOVA"].predict(V)
     if model.weights_["local linear"]:
         local = blend.parts["local linear"].predict(blend.encoding.one_hot(V))
@@ -64,14 +58,12 @@ def test_logistic_part_has_features_and_columns(table, value_of, rng):
     names = np.where(y > 0, "yes", "no")
     classifier = KernelClassifier(random_state=0).fit(X[:300], names[:300])
     assert classifier.weights_.keys() == {"ANOVA", "logistic", "local linear"}
-    blend, V = value_of(classifier).solution, classifier._reader.read(X)
+    blend, V = value_of(classifier).solution, TableReader.of(X).read(X)
     columns = [blend.anova.kernel_.transform(V), blend.encoding.one_hot(V)]
     columns, labels = np.hstack(columns), np.where(y > 0, 1, 0)
     model = LogisticRegression(C=0.3, tol=1e-6, max_iter=1000)
     expected = model.fit(columns[:300], labels[:300]).predict_proba(columns)
-    kernel = FrozenEstimator(blend.anova.kernel_)
-    part = anova_parts(TargetRange(2), blend.encoding, kernel)["logistic"]
-    found = part.fitted(TableRows(V[:300], labels[:300], np.ones(300))).predict(V)
+    found = blend.parts["logistic"].predict(V)
     np.testing.assert_allclose(found, expected, atol=0.004)  # probabilities have limits
 
 
@@ -197,6 +189,25 @@ def test_order_of_rows_and_workers_do_not_matter(backend, table, model):
     np.testing.assert_array_equal(restored.predict(X), model.predict(X))
 
 
+def test_units_of_targets_do_not_matter(table, model):
+    """The folds do not depend on the targets, which determine the weights."""
+    X, y = table
+    for scale, shift in ((1, 1000), (-0.3, 0)):
+        other = clone(model).fit(X[:300], scale * y[:300] + shift)
+        assert other.weights_ == pytest.approx(model.weights_, abs=1e-4)
+        found = (other.predict(X) - shift) / scale
+        np.testing.assert_allclose(found, model.predict(X), atol=1e-4)
+
+
+def test_folds_do_not_warn_of_many_classes(table):
+    X, _ = table
+    labels = np.arange(80) % 40  # half as many as rows, more than half of a fold's
+    probabilities = (
+        KernelClassifier(random_state=0).fit(X[:80], labels).predict_proba(X)
+    )
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+
+
 def test_class_weights_move_probabilities(table, classifier):
     X, y = table
     labels = np.where(y > 0, "yes", "no")
@@ -223,7 +234,7 @@ def test_a_level_that_a_fold_lacks():
     assert np.isfinite(model.predict(X)).all()
 
 
-def test_final_local_fit_has_the_metric_of_its_loss(monkeypatch):
+def test_final_local_fit_has_the_metric_of_its_loss(monkeypatch, value_of):
     X, y = mixed_table(700)
     learned, fit = [], LearnedMetric.fit
 
@@ -235,15 +246,15 @@ def test_final_local_fit_has_the_metric_of_its_loss(monkeypatch):
     model = KernelRegressor(n_folds=2, random_state=0).fit(X, y)
     assert model.weights_["local linear"] > 0
     assert len(learned) == 1
-    assert model._value.solution.parts["local linear"].map.estimator is learned[0]
+    assert value_of(model).solution.parts["local linear"].map.estimator is learned[0]
 
 
 def test_many_rows_are_cross_validated_in_part(monkeypatch):
     X, y = mixed_table(1000)
     model = KernelRegressor(n_folds=2, random_state=0)
     whole = clone(model).fit(X[:700], y[:700])
-    monkeypatch.setattr(_blend, "_MANY", 600)
-    monkeypatch.setattr(_blend, "_MOST_TESTED", 300)
+    monkeypatch.setattr("sklearn_crt.tables._blend._MANY", 600)
+    monkeypatch.setattr("sklearn_crt.tables._blend._MOST_TESTED", 300)
     part = model.fit(X[:700], y[:700])
     # local linear fits have a loss only if they have weight in the first fold
     both = part.losses_.keys() & whole.losses_.keys()
@@ -251,26 +262,28 @@ def test_many_rows_are_cross_validated_in_part(monkeypatch):
     for name in both:  # means of squares of 300 and 700 errors
         ratio = part.losses_[name] / whole.losses_[name]
         assert abs(ratio - 1) < 5 * np.sqrt(2 / 300 + 2 / 700)
-    assert part.losses_["ANOVA"] != whole.losses_["ANOVA"]
+    assert part.losses_["ANOVA"] != pytest.approx(whole.losses_["ANOVA"], rel=1e-6)
     assert part.score(X[700:], y[700:]) > whole.score(X[700:], y[700:]) - 0.02
 
 
-def test_memory_of_predictions_is_bounded(classifier):
+def test_memory_of_predictions_is_bounded(classifier, value_of):
     X = mixed_table(30_000)[0]
     classifier.predict_proba(X[:100])
     tracemalloc.start()
     classifier.predict_proba(X)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    n_features = len(classifier._value.solution.anova.kernel_.get_feature_names_out())
+    sampler = value_of(classifier).solution.anova.kernel_
+    n_features = len(sampler.get_feature_names_out())
     assert peak < len(X) * n_features * 8 / 2  # not all features at once
 
 
-def test_more_folds_than_rows_that_are_tested(table, monkeypatch):
-    monkeypatch.setattr(_blend, "_LEAST_ROWS", 15)
-    X, y = table
-    model = KernelRegressor(n_folds=5000, random_state=0).fit(X[:20], y[:20])
-    other = KernelRegressor(n_folds=20, random_state=0).fit(X[:20], y[:20])
+def test_more_folds_than_rows_that_are_tested():
+    rng = np.random.default_rng(3)  # a table without a local linear part, to save time
+    X = rng.normal(size=(40, 1))
+    y = X[:, 0] ** 2 + 0.1 * rng.normal(size=40)
+    model = KernelRegressor(n_folds=5000, random_state=0).fit(X, y)
+    other = KernelRegressor(n_folds=40, random_state=0).fit(X, y)
     assert "ANOVA" in model.losses_
     np.testing.assert_array_equal(model.predict(X), other.predict(X))
 

@@ -413,17 +413,16 @@ def _key_scores(key_padding_mask: Tensor | None, k: Tensor) -> Tensor | None:
             f"key_padding_mask has shape {tuple(key_padding_mask.shape)}, but needs "
             f"(n_batch, n_keys) = {(k.shape[0], k.shape[2])}."
         )
-    scores = key_padding_mask
-    if scores.dtype == torch.bool:
-        zeros = torch.zeros_like(scores, dtype=k.dtype)
-        scores = zeros.masked_fill(scores, -torch.inf)
-    else:
-        scores = scores.masked_fill(_is_least(scores), -torch.inf)
+    boolean = key_padding_mask.dtype == torch.bool
+    scores = k.new_zeros(key_padding_mask.shape) if boolean else key_padding_mask
+    scores = scores.masked_fill(_hidden(key_padding_mask), -torch.inf)
     return at_least_float32(scores)[:, None]
 
 
-def _is_least(mask):
-    """Return the mask of entries that represent minus infinity."""
+def _hidden(mask):
+    """Return the mask of entries that are True or represent minus infinity."""
+    if mask.dtype == torch.bool:
+        return mask
     return mask <= torch.finfo(mask.dtype).min
 
 
@@ -432,8 +431,7 @@ def _is_causal_mask(attn_mask: Tensor | None) -> bool:
     # attn_mask (n_queries, n_keys) or (n_batch * n_heads, n_queries, n_keys)
     if attn_mask is None:
         return False
-    boolean = attn_mask.dtype == torch.bool
-    hidden = attn_mask if boolean else _is_least(attn_mask)
+    boolean, hidden = attn_mask.dtype == torch.bool, _hidden(attn_mask)
     if boolean or bool((hidden | (attn_mask == 0)).all()):
         if not bool(hidden.any()):
             return False

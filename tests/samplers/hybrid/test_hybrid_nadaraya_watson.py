@@ -26,7 +26,7 @@ def wine():
 def test_nadaraya_watson_at_extreme_sigmas(kind, wine):
     X, y = wine
     for kernel in ("gaussian", "softmax"):
-        for sigma in (1e-2, 1.0, 1e2):
+        for sigma in (1e-2, 1e2):
             sampler = hybrid(kind, sigma=sigma, kernel=kernel, n_components=60)
             model = NadarayaWatsonClassifier(sampler).fit(X, y)
             assert np.isfinite(model.decision_function(X)).all()

@@ -20,7 +20,7 @@ def fit_quietly(sampler, X):
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_every_width_is_filled(kind, rng):
     X = 0.5 * rng.normal(size=(30, 3))
-    for n_components in (*range(1, 17), 30, 63, 64, 97):
+    for n_components in (*range(1, 17), 63, 64):
         sampler = hybrid(kind, n_components=n_components)
         features = fit_quietly(sampler, X).transform(X)
         assert features.shape == (30, n_components)
