@@ -115,11 +115,13 @@ class OneDrawOfNorms(SimplexPlus):
 class NotRotated(SimplexPlus):
     """Swept blocks without a rotation after."""
 
-    def _directions(self, norms, n_features, rng):
-        rotated = super()._directions(norms, n_features, rng)
-        _, r = np.linalg.qr(np.swapaxes(rotated, -1, -2))
+    def draw(self, radial_law, n_frequencies, n_features, rng):
+        right = super().draw(radial_law, n_frequencies, n_features, rng).to_dense()
+        blocks = right.T.reshape(-1, n_features, n_features)
+        _, r = np.linalg.qr(np.swapaxes(blocks, -1, -2))
         signs = np.sign(np.einsum("...ii->...i", r))
-        return np.swapaxes(signs[..., None] * r, -1, -2)  # the same angles
+        same_angles = np.swapaxes(signs[..., None] * r, -1, -2)
+        return Frequencies(same_angles.reshape(-1, n_features).T)
 
 
 class Sharp(Simplex):

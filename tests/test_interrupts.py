@@ -118,12 +118,12 @@ def interrupt_everywhere(n_threads, *widths):
 # ---------------------------------------------------------------------------- forks
 def fork_beside_threads(n_forks):
     """Return the exit status of the first child that was not as it should be."""
-    _workers._WORK = 0  # numbers, from which there are threads
     set_threads()
     # where a fork meets threads of OpenBLAS in a product, the threads that wait for it
     # wait for ever, so in NumPy alone: that begins at 10,000 numbers
-    X = np.random.default_rng(0).standard_normal((1000, 8))
-    sampler = OPRFSampler(n_components=256, n_jobs=2, random_state=0).fit(X)
+    X = np.random.default_rng(0).standard_normal((1000, 8), np.float32)
+    # so many columns that two threads share the rows
+    sampler = OPRFSampler(n_components=4200, n_jobs=2, random_state=0).fit(X)
     expected, over = sampler.transform(X), threading.Event()
 
     def work():
@@ -153,16 +153,19 @@ def fork_beside_threads(n_forks):
 
 def fork_during_a_change():
     """Return how many calls of a library had begun and not ended when it was forked."""
+    if not blas():
+        return "0"
     begun, ended, is_inside = [], [], threading.Event()
+    kind = type(blas()[0])
+    change = kind.set_num_threads
 
-    class Library:
-        def set_num_threads(self, number):
-            begun.append(number)
-            is_inside.set()
-            time.sleep(0.2)
-            ended.append(number)
+    def slowly(self, number):
+        begun.append(number)
+        is_inside.set()
+        time.sleep(0.1)
+        ended.append(change(self, number))
 
-    _workers._blas_now = lambda: [(Library(), N_THREADS)]
+    kind.set_num_threads = slowly
     user = threading.Thread(target=_workers.with_one_blas_thread, args=(int,))
     user.start()
     is_inside.wait()

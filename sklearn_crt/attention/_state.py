@@ -12,6 +12,7 @@ import numpy as np
 from .._array import (
     Array,
     asarray_like,
+    clipped,
     columns,
     constant,
     namespace_of,
@@ -358,9 +359,11 @@ class Seen:
         xp, v = namespace_of(values), values[..., :-1]
         low = high = v
         if bias is not None:
-            values = values * xp.exp(bias)
             none = constant((1,) * v.ndim, xp.inf, v)
             hidden = bias == -xp.inf
+            # clipped, because the constant of a stream of masks may be any number
+            weights = xp.exp(clipped(bias, -60.0, 60.0))
+            values = values * xp.where(hidden, 0 * weights, weights)
             low, high = xp.where(hidden, none, v), xp.where(hidden, -none, v)
         if not causal:
             return cls(

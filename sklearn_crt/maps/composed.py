@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn import config_context
-from sklearn.metrics import pairwise_distances_argmin
 
 from .._array import Array, namespace_of, on_host, positions
 from .._compat import cached_property
@@ -177,11 +176,6 @@ class Clusters:
     spreads: np.ndarray  # (n_clusters, n_features)
     shares: np.ndarray  # (n_clusters,)
 
-    def assign(self, rows: Rows) -> np.ndarray:
-        """Return the cluster of each row."""
-        with config_context(assume_finite=True):  # the rows have been validated
-            return pairwise_distances_argmin(rows, self.centers.astype(rows.dtype))
-
 
 class ClusterBlock(NamedTuple):
     """A block of columns, computed by one map for certain clusters.
@@ -295,10 +289,8 @@ class ClusteredMap(ComposedMap):
         self, X: Inputs, Y: Inputs
     ) -> Iterator[tuple[ClusterBlock, np.ndarray, np.ndarray]]:
         """Yield each block with the indices of the queries and keys that use it."""
-        pairs = zip(self.clusters, (X, Y), strict=True)
-        queries, keys = (side.assign(rows.matrix) for side, rows in pairs)
-        for block in self.blocks:
-            i = np.flatnonzero(block.queries[queries])
-            j = np.flatnonzero(block.keys[keys])
+        sides = self._active(X, False).T, self._active(Y, True).T
+        for block, queries, keys in zip(self.blocks, *sides, strict=True):
+            i, j = np.flatnonzero(queries), np.flatnonzero(keys)
             if i.size and j.size:
                 yield block, i, j

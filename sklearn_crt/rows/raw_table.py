@@ -158,9 +158,8 @@ class TableReader:
         for kind, name, column in zip(self.kinds, self.names, each_column(X)):
             if kind == EMPTY and not np.isnan(codes_of(column)).all():
                 raise ValueError(
-                    f"Column {name!r} of X had only missing values in the first batch, "
-                    "so its kind is unknown. Start with a batch in which it has values "
-                    "or has the dtype float or category."
+                    f"Column {name!r} of X had only missing values in the first batch. "
+                    "Give it the dtype float or category there."
                 )
 
     def read_column(self, column: Any, j: int) -> np.ndarray:

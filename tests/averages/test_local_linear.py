@@ -276,12 +276,12 @@ def test_merging_needs_one_penalty(rng):
 
 
 @pytest.mark.parametrize("labels", [False, True])
-@pytest.mark.parametrize("n_rows", [400, 4000])
+@pytest.mark.parametrize("n_rows", [400, 3000])
 @pytest.mark.usefixtures("few_rows_at_a_time")
 def test_prototypes_hold_the_moments_of_their_rows(n_rows, labels, rng):
     """Eight clusters that k-means finds, and their sums computed from the rows.
 
-    Most of 4000 rows are merged into points, and these into the eight prototypes.
+    Of 3000 rows many are merged into points, and these into the eight prototypes.
     """
     corners = 100.0 * np.array(np.meshgrid([0, 1], [0, 1], [0, 1])).reshape(3, 8).T
     own = np.arange(n_rows) % 8

@@ -33,10 +33,10 @@ from sklearn_crt.samplers import (
 
 SAMPLERS = [
     ("gaussian", TrigRBFSampler()),
-    (Gaussian(), TrigRBFSampler()),
-    ("laplacian", LaplacianSampler()),
+    pytest.param(Gaussian(), TrigRBFSampler(), marks=pytest.mark.slow),
+    pytest.param("laplacian", LaplacianSampler(), marks=pytest.mark.slow),
     (Laplacian(norm="l1"), LaplacianSampler(norm="l1")),
-    ("matern", MaternSampler()),
+    pytest.param("matern", MaternSampler(), marks=pytest.mark.slow),
     (Matern(nu=2.5), MaternSampler(nu=2.5)),
     (ExponentialPower(alpha=1.5), ExponentialPowerSampler(alpha=1.5)),
 ]

@@ -258,7 +258,8 @@ def test_a_map_of_another_sigma_shares_its_frequencies(X, apply_map):
 def test_a_state_that_names_other_types_is_refused(X):
     fitted = TrigRBFSampler(random_state=0).fit(X)
     state = fitted.__getstate__()
-    ((key, _),) = ((k, v) for k, v in state["_value"].items() if k != "content")
-    state["_value"][key] = ["subprocess", "Popen"]
+    (value,) = (v for v in state.values() if isinstance(v, dict) and "content" in v)
+    ((key, _),) = ((k, v) for k, v in value.items() if k != "content")
+    value[key] = ["subprocess", "Popen"]
     with pytest.raises(ValueError, match="Popen is no type of sklearn_crt"):
         TrigRBFSampler().__setstate__(state)
