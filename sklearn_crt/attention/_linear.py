@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from .._array import Array, joined, namespace_of, to_host, values_are_known
-from .._kernels import itemsize, largest_log, refuse_not_finite
+from .._kernels import itemsize, refuse_not_finite
 from ..samplers import (
     DERFSampler,
     OPRFSampler,
@@ -147,8 +147,6 @@ def linear_attention(
             f"chunk_size must be a power of two where causal, got {chunk_size}."
         )
     resolved, bias = resolve(feature_map, k), logs_of_mask(key_mask, k)
-    if bias is not None:  # a constant has no effect, but its exponential may overflow
-        bias = bias - largest_log(bias, -2)
     arrays = (q, k, with_column_of_ones(v), bias)
     run: Callable[..., Array] = _causal if causal else _bidirectional
     if not isinstance(resolved, list):

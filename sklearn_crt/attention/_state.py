@@ -361,7 +361,7 @@ class Seen:
         if bias is not None:
             none = constant((1,) * v.ndim, xp.inf, v)
             hidden = bias == -xp.inf
-            # clipped, because the constant of a stream of masks may be any number
+            # clipped, because a constant that is added to all scores has no effect
             weights = xp.exp(clipped(bias, -60.0, 60.0))
             values = values * xp.where(hidden, 0 * weights, weights)
             low, high = xp.where(hidden, none, v), xp.where(hidden, -none, v)

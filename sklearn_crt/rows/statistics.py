@@ -363,10 +363,10 @@ class Statistics:
 
     def frequency_stream(self) -> np.random.Generator:
         """Return a generator for frequencies; its initial state is always the same."""
-        return np.random.default_rng(self.seed).spawn(2)[0]
+        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(0,)))
 
     def _row_stream(self, side: int | None) -> np.random.Generator:
-        rng = np.random.default_rng(self.seed).spawn(2)[1]
+        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(1,)))
         return rng if side is None else rng.spawn(2)[side]
 
     def read(

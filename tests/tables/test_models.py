@@ -101,7 +101,7 @@ def test_weights_have_the_least_loss(rng):
         np.where(np.c_[codes == 0, codes == 1], p[:, None], 1 - p[:, None])
         for p in right
     ]
-    rows = rows._replace(y=codes)
+    rows = rows._replace(y=codes, weights=np.where(right[0] > right[1], 2.0, 1.0))
 
     def log_loss_of(w):
         blended = w * ps[0] + (1 - w) * ps[1]
