@@ -51,8 +51,9 @@ class RandomFeatureRidgeClassifier(
         Predicted indicators for a row whose features are all zero.
     loo_errors_ : ndarray of shape (n_sigmas, n_alphas)
         Leave-one-out errors: mean squared errors of the predicted indicators, summed
-        over the indicators. An error is infinite if it cannot be computed, or if a
-        penalty of ``alpha="auto"`` is too small for the variance of the indicators.
+        over the indicators, with the weights of the regression (see Notes). An error is
+        infinite if it cannot be computed, or if a penalty of ``alpha="auto"`` is too
+        small for the variance of the indicators.
 
     See Also
     --------
@@ -68,6 +69,12 @@ class RandomFeatureRidgeClassifier(
     :class:`RandomFeatureRidge`. For two classes, the coefficients equal those of
     :class:`~sklearn.linear_model.RidgeClassifier`; for more classes, they are half as
     large.
+
+    For two classes, a second regression gives both classes the same total weight, and
+    is used if this lowers the log loss, as is common if one class is rare. The
+    coefficients are then those of ``RidgeClassifier(class_weight="balanced")``, but the
+    probabilities still refer to the original weights. To this end, the Gram matrix of
+    each class is accumulated separately.
 
     Let the vector p contain the predicted indicators of a row, and the vector
     :math:`\pi` the class frequencies. The class probabilities are

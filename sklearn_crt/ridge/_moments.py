@@ -49,7 +49,7 @@ class Moments:
     def __add__(self, other: Moments) -> Moments:
         """Return the moments of the combined rows."""
         weight = self.weight + other.weight
-        share = other.weight / weight
+        share = other.weight / weight if weight else 0.0
         z, y = other.z_mean - self.z_mean, other.y_mean - self.y_mean
         gram = np.multiply.outer(z, z * (share * self.weight))
         gram += self.gram
@@ -98,13 +98,13 @@ class MomentSums:
         self._n_in_block = 0
 
     def add(self, Z: np.ndarray, Y: np.ndarray, weights: np.ndarray) -> None:
-        """Add a chunk of rows with positive weights."""
+        """Add a chunk of rows with positive weights, which may be empty."""
         # Z (n, D), Y (n, k), weights (n,)
         known = Z.dtype in (np.float32, np.float64)
         dtype = type_for_weights(weights, Z.dtype if known else np.dtype(np.float64))
         Z = Z.astype(dtype, copy=False)
         if self._weight == 0:
-            self._start(Z, Y, weights / weights.sum())
+            self._start(Z, Y, weights / (weights.sum() or 1.0))
         self._eps = max(self._eps, float(np.finfo(Z.dtype).eps))
         self._weight += float(weights.sum())
         self._n_rows += len(weights)
@@ -113,8 +113,8 @@ class MomentSums:
         residuals = Y - self._y_shift
         self._z_sum += weights.astype(Z.dtype) @ centred
         self._y_sum += weights @ residuals
-        np.minimum(self._least, Y.min(axis=0), out=self._least)
-        np.maximum(self._most, Y.max(axis=0), out=self._most)
+        np.minimum(self._least, Y.min(axis=0, initial=np.inf), out=self._least)
+        np.maximum(self._most, Y.max(axis=0, initial=-np.inf), out=self._most)
         with np.errstate(over="ignore"):
             self._squares += weights @ np.square(residuals)
         if np.any(weights != 1):
@@ -132,7 +132,7 @@ class MomentSums:
         self._gram = np.zeros((n_columns, n_columns))
         self._cross = np.zeros((n_columns, n_outputs))
         self._squares = np.zeros(n_outputs)
-        self._least, self._most = Y[0].astype(np.float64), Y[0].astype(np.float64)
+        self._least, self._most = self._y_shift + np.inf, self._y_shift - np.inf
         self._new_block(0, Z.dtype)
 
     def _new_block(self, n_rows: int, dtype: np.dtype) -> None:
@@ -167,7 +167,8 @@ class MomentSums:
     def moments(self) -> Moments:
         """Return the moments of all rows; call it once, as sums are overwritten."""
         self._add_products()
-        z, y = self._z_sum / self._weight, self._y_sum / self._weight
+        weight = self._weight or 1.0  # there may be no rows
+        z, y = self._z_sum / weight, self._y_sum / weight
         with np.errstate(over="ignore", invalid="ignore"):
             self._gram -= np.multiply.outer(z, self._z_sum)
             self._cross -= np.outer(z, self._y_sum)

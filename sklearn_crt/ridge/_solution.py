@@ -54,7 +54,8 @@ class HeldOut(NamedTuple):
 
     Z: np.ndarray  # (n, D), in float64
     Y: np.ndarray  # (n, k)
-    weights: np.ndarray  # (n,)
+    weights: np.ndarray  # (n,), which the regression uses
+    given_weights: np.ndarray  # (n,), with the proportions of the training rows
 
     def are_all_of(self, weight: float) -> bool:
         """Return whether the sample includes all rows, given their total weight."""
@@ -89,6 +90,7 @@ class Solution:
     spread: np.ndarray  # (k,), variances, or mean squares without an intercept
     # distribution of the negative leave-one-out variances; None for regression
     similarities: Distribution | None
+    is_balanced: bool  # whether both of two classes have the same total weight
     calibration: Errors | Link | None = None  # computed only for the best sigma
 
     @property
@@ -314,7 +316,7 @@ class Regression:
                 predictions=rows.Y[part] - (rows.Y[part] - fitted) / share_left,
                 targets=rows.Y[part],
                 variances=variance[part, penalties] / share_left,
-                weights=rows.weights[part],
+                weights=rows.given_weights[part],
             )
 
         self.log_losses = self._log_losses(left_out) if self._shared else None
@@ -328,7 +330,7 @@ class Regression:
             self._factors = np.ones((root.shape[1], 1))
             estimate = self.mean_variance + np.sum((along @ root) ** 2, axis=1)
             found = np.nan_to_num(-estimate / left[:, self.best[0]], nan=-np.inf)
-            self._similarities = Distribution.of(found, rows.weights)
+            self._similarities = Distribution.of(found, rows.given_weights)
 
     def _log_losses(self, left_out: Callable[..., LeftOut]) -> np.ndarray:
         """Return the log losses of the penalties with small errors, (n_alphas,).
@@ -406,7 +408,7 @@ class Regression:
         total = np.sum(weights * np.nan_to_num(squares), axis=0)
         return total / np.maximum(weights.sum(axis=0), 1e-300)
 
-    def solution(self) -> Solution:
+    def solution(self, is_balanced: bool) -> Solution:
         """Return the coefficients for the best penalties, and the errors for all.
 
         The penalties of the solution refer to the original weights.
@@ -432,4 +434,5 @@ class Regression:
             factors=self._factors,
             spread=self._total / self.moments.weight,
             similarities=self._similarities,
+            is_balanced=is_balanced,
         )

@@ -52,6 +52,7 @@ _ROWS_A_COLUMN = 16
 # sample has at most _SAMPLED_ENTRIES entries, unless this is fewer than _LEAST_SAMPLED
 # rows.
 _N_SAMPLED, _LEAST_SAMPLED, _SAMPLED_ENTRIES = 4096, 256, 2**20
+_LEAST_SHARE = 1e-300  # of classes without rows, by which weights can be divided
 
 
 def with_n_components(sampler: Any, n_components: int) -> Any:
@@ -62,11 +63,6 @@ def with_n_components(sampler: Any, n_components: int) -> Any:
     unfitted = clone(value.unfitted).set_params(n_components=n_components)
     value = replace(value, unfitted=unfitted, map=None).with_map()
     return with_value(sampler, value, {"n_components": n_components})
-
-
-def _width_for(n_rows: float) -> int:
-    """Return the number of features to compute for a given number of rows."""
-    return FEWEST if n_rows > _MANY else int(np.clip(n_rows, FEWEST, MOST))
 
 
 @dataclass(frozen=True)
@@ -104,24 +100,24 @@ class Settings:
             return Link.of(rows, shares, solution.n_rows)
         return Errors.of(rows, (solution.least, solution.most) if self.clip else None)
 
-    def class_shares(self, y_mean: np.ndarray) -> np.ndarray | None:
-        """Return the proportion of each class in the total weight, (n_classes,)."""
-        if self.n_classes is None:
-            return None
-        if self.n_classes == 1:
-            return np.ones(1)
-        if y_mean.size > 1:
-            return y_mean
-        return np.concatenate([1 - y_mean, 1 + y_mean]) / 2
+    def totals(self, groups: Sequence[Moments]) -> tuple[float, np.ndarray | None]:
+        """Return the sum of the sample weights, and the proportions of the classes.
 
-    def sample_weight(self, moments: Moments) -> float:
-        """Return the sum of the sample weights, without the class weights."""
-        if self.class_weight is None:
-            return moments.weight
-        shares = self.class_shares(moments.y_mean)
-        assert shares is not None
-        known = self.class_weight > 0  # rows of classes with weight 0 were left out
-        return moments.weight * float(np.sum(shares[known] / self.class_weight[known]))
+        The sum does not include the class weights, but the proportions do. The moments
+        are those of each of two classes, or of all rows.
+        """
+        weight = groups[0].weight
+        if self.n_classes is None:
+            return weight, None
+        shares = groups[0].y_mean
+        if self.n_classes <= 2:
+            weights = np.array([group.weight for group in groups])
+            weight = float(weights.sum())
+            shares = weights / weight
+        if self.class_weight is not None:
+            known = self.class_weight > 0  # rows of other classes were left out
+            weight *= float(np.sum(shares[known] / self.class_weight[known]))
+        return weight, shares
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -137,11 +133,13 @@ class RidgeSums(MapSums):
     resizes: bool  # whether the number of rows determines the number of features
     sigmas_of_columns: tuple[np.ndarray, ...] = ()  # candidates, each (n_features,)
     path: tuple[Any, ...] = ()  # (n_sigmas,), fitted samplers
-    moments: tuple[Moments, ...] = ()  # (n_sigmas,)
+    moments: Any = ()  # (n_sigmas, n_groups), array of Moments
     # a sample of the rows from which moments have been computed
     sample: DistinctSample | None = None
     # scores of all candidates when sigma was chosen
     scores_before: tuple[dict, ...] = ()
+    # whether two classes get the same total weight; None to compare both options
+    balances: bool | None = None
     # solutions, if they have been computed from the moments
     solved: tuple[Solution, ...] = ()
 
@@ -166,7 +164,7 @@ class RidgeSums(MapSums):
 
     def fixed(self, step: Step = no_step) -> RidgeSums:
         """Return the sums for the best sigma, with a fixed feature map."""
-        value = self.summed(step)
+        value, best = self.summed(step), 0
         if value.selects_sigma:
             best = value.best
             value = replace(
@@ -176,11 +174,9 @@ class RidgeSums(MapSums):
                 solved=(value.solutions[best],),
                 moments=value.moments[best : best + 1],
             )
-            value = replace(value, sampler=value.path[best])
-        else:
-            value = replace(value, sampler=value.path[0])
+        value = replace(value, sampler=value.path[best])
         value = super(RidgeSums, value).fixed(step)
-        return replace(value, path=(value.sampler,))
+        return replace(value, path=(value.sampler,), balances=None)
 
     def frozen(self) -> RidgeSums:
         """Return only what predictions need, stored as compactly as possible."""
@@ -208,8 +204,7 @@ class RidgeSums(MapSums):
         path, moments, sample = self.path or self._members(), self.moments, self.sample
         for batch in batches:
             new = self._moments_of(path, batch)
-            pairs = zip(moments, new, strict=True)
-            moments = tuple(a + b for a, b in pairs) if moments else new
+            moments = moments + new if len(moments) else new
             most = _SAMPLED_ENTRIES // max(1, batch.X.shape[1])
             size = min(_N_SAMPLED, max(_LEAST_SAMPLED, most))
             drawn = DistinctSample.of([batch], size)
@@ -218,11 +213,9 @@ class RidgeSums(MapSums):
         return replace(self, path=path, moments=moments, sample=sample, solved=())
 
     def _with_sums_from(self, other: Self) -> RidgeSums:
-        pairs = zip(self.moments, other.moments, strict=True)
-        moments = tuple(a + b for a, b in pairs)
         assert self.sample is not None
         assert other.sample is not None
-        sample = self.sample + other.sample
+        moments, sample = self.moments + other.moments, self.sample + other.sample
         return replace(self, moments=moments, sample=sample, solved=())
 
     def _check_same_map(self, other: Self) -> None:
@@ -247,7 +240,9 @@ class RidgeSums(MapSums):
         """Return a fitted sampler for each candidate sigma."""
         sampler = self.sampler
         if self.resizes and isinstance(sampler, LifeCycle):
-            sampler = with_n_components(sampler, _width_for(self._n_rows))
+            most = FEWEST if self._n_rows > _MANY else MOST
+            width = int(np.clip(self._n_rows, FEWEST, most))
+            sampler = with_n_components(sampler, width)
         if not self.selects_sigma:
             return (sampler,)
         few = sampler.n_features_in_ <= _FEW
@@ -302,8 +297,9 @@ class RidgeSums(MapSums):
         on_part = replace(value, path=path)._with_sums_of((rows,))
         sample = DistinctSample.of((rows,), _N_SAMPLED // 2)  # enough rows to compare
         on_part = replace(on_part, sample=sample)
-        best = value.path[on_part.best]
-        return replace(value, path=(best,), scores_before=on_part.table)
+        best, balances = value.path[on_part.best], on_part.solution.is_balanced
+        value = replace(value, path=(best,), balances=balances)
+        return replace(value, scores_before=on_part.table)
 
     # --------------------------------------------------------------------- sums
     @property
@@ -311,20 +307,25 @@ class RidgeSums(MapSums):
         """Number of features, or None if it is unknown until features are computed."""
         return width_of(self.path)
 
-    def _moments_of(self, path: tuple[Any, ...], batch: Batch) -> tuple[Moments, ...]:
-        """Return the moments of a batch for each sigma."""
+    def _moments_of(self, path: tuple[Any, ...], batch: Batch) -> np.ndarray:
+        """Return the moments of each group of a batch, (n_sigmas, n_groups)."""
+        n_groups = 2 if self.settings.n_classes == 2 else 1
+        shape = len(path), n_groups
 
-        def add_up(part: slice) -> tuple[Moments, ...]:
-            sums = [MomentSums() for _ in path]
+        def add_up(part: slice) -> np.ndarray:
+            sums = np.array([MomentSums() for _ in range(len(path) * n_groups)])
             X, y, weights = (array[part] for array in batch[:3])
             for rows, features in chunks_of(path, X):
-                Y = self.settings.targets(y[rows])
-                for total, Z in zip(sums, features, strict=True):
-                    total.add(Z, Y, weights[rows])
-            return tuple(total.moments() for total in sums)
+                Y, row_weights = self.settings.targets(y[rows]), weights[rows]
+                groups: list[Any] = [slice(None)]
+                if n_groups == 2:
+                    groups = [Y[:, 0] < 0, Y[:, 0] > 0]
+                for totals, Z in zip(sums.reshape(shape), features, strict=True):
+                    for total, group in zip(totals, groups, strict=True):
+                        total.add(Z[group], Y[group], row_weights[group])
+            return np.array([total.moments() for total in sums]).reshape(shape)
 
-        parts = zip(*by_threads(add_up, path, batch.X), strict=True)
-        return tuple(reduce(add, each) for each in parts)
+        return reduce(add, by_threads(add_up, path, batch.X))
 
     # -------------------------------------------------------------- predictions
     @property
@@ -336,26 +337,35 @@ class RidgeSums(MapSums):
     def _solve(self) -> tuple[Solution, ...]:
         settings, sample = self.settings, self.sample
         assert sample is not None
-        targets = settings.targets(sample.y)
-        rows = [
-            HeldOut(Z.astype(np.float64, copy=False), targets, sample.weights)
-            for Z in self._features_of_all(sample.X)
-        ]
-        shares = settings.class_shares(self.moments[0].y_mean)
-        solutions, left_out = [], []
-        for member, moments, held in zip(self.path, self.moments, rows, strict=True):
+        features, targets = self._features_of_all(sample.X), settings.targets(sample.y)
+        weight, shares = settings.totals(self.moments[0])
+
+        def solved(place: int, balances: bool) -> tuple[Solution, LeftOut]:
+            moments, weights = self.moments[place], sample.weights
+            if balances and shares is not None:
+                units = np.maximum(shares, _LEAST_SHARE) * np.count_nonzero(shares)
+                moments = tuple(map(Moments.divided_by, moments, units))
+                weights = weights / units[sample.y]
+            Z = features[place].astype(np.float64, copy=False)
             regression = Regression(
-                moments,
-                getattr(member, "penalty_", None),
+                reduce(add, moments),
+                getattr(self.path[place], "penalty_", None),
                 settings.alpha,
-                weight=settings.sample_weight(moments),
+                weight=weight,
                 fit_intercept=settings.fit_intercept,
                 class_shares=shares,
-                rows=held,
+                rows=HeldOut(Z, targets, weights, sample.weights),
             )
-            solutions.append(regression.solution())
-            left_out.append(regression.left_out)
+            return regression.solution(balances), regression.left_out
+
+        places = range(len(self.path))
+        found = [solved(place, bool(self.balances)) for place in places]
+        solutions, left_out = map(list, zip(*found, strict=True))
         best = _best_of(solutions)
+        if self.balances is None and settings.n_classes == 2:
+            solution, rows = solved(best, True)
+            if solution.score < solutions[best].score:
+                solutions[best], left_out[best] = solution, rows
         calibration = settings.calibration(left_out[best], solutions[best], shares)
         solutions[best] = replace(solutions[best], calibration=calibration)
         return tuple(solutions)

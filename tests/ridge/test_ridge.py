@@ -77,6 +77,30 @@ def test_equals_ridge_classifier_of_scikit_learn(n_classes, table, frozen):
     assert_allclose(found.intercept_, intercept, atol=1e-8)
 
 
+@pytest.mark.parametrize(("deviation", "class_weight"), [(0.3, "balanced"), (3, None)])
+def test_selects_equal_weights_for_two_classes_if_they_help(
+    deviation, class_weight, rng
+):
+    """Whether equal weights help depends on the variances of the two classes."""
+    X = rng.standard_normal((1200, 3))
+    labels = (rng.random(1200) < 0.04).astype(int)
+    X[labels == 1] = 1 + deviation * X[labels == 1]
+    frozen = FrozenEstimator(TrigRBFSampler(n_components=60, random_state=0).fit(X))
+    whole = RandomFeatureRidgeClassifier(frozen, alpha=0.1).fit(X, labels)
+    expected = RidgeClassifier(0.1, class_weight=class_weight)
+    expected.fit(frozen.transform(X), labels)
+    assert_allclose(whole.coef_[0], expected.coef_, atol=1e-8)
+    # probabilities refer to the proportions of the classes, up to 4 standard errors
+    found, share = whole.predict_proba(X)[:, 1], labels.mean()
+    error = np.sqrt(share * (1 - share) / len(labels))
+    assert_allclose(found.mean(), share, rtol=0, atol=4 * error)
+    # batches may lack a class, and determine the weights together
+    model, order = clone(whole), np.argsort(labels, kind="stable")
+    for rows in np.array_split(order, 4):
+        model.partial_fit(X[rows], labels[rows], classes=[0, 1])
+    assert_allclose(model.predict_proba(X)[:, 1], found, atol=1e-8)
+
+
 def test_standard_deviations_are_those_of_a_gaussian_process(table, frozen):
     X, y, _ = table
     options = {"alpha": 0.3, "fit_intercept": False, "clip": False}
@@ -708,5 +732,5 @@ def test_effective_sample_sizes_are_those_of_the_hat_matrix(table, frozen):
     assert_allclose(weights @ y, mean, rtol=1e-6)
     assert np.all(found <= 1 / np.sum(weights**2, axis=1))
     labels = RandomFeatureRidgeClassifier(frozen, alpha=0.3, fit_intercept=False)
-    labels.fit(X, y > y.mean())
+    labels.fit(X, y > np.median(y))  # classes of equal size have equal weights
     assert_allclose(labels.effective_sample_size(X + 1), found, rtol=1e-5)
