@@ -109,6 +109,27 @@ def test_auto_is_the_best_by_predictions_of_rows_left_out(cls, inside, table):
     assert f"sigma={float(model.sigma_)!r}"[:12] in repr(model.kernel_)
 
 
+def test_rows_with_the_same_features_do_not_predict_each_other(rng):
+    X, y = rng.normal(size=(60, 2)), rng.normal(size=60)  # y is noise
+    model = NadarayaWatsonRegressor(OPRFSampler(n_components=500, random_state=0))
+    sigma = model.fit(X, y).sigma_
+    X = np.repeat(X, 3, axis=0)
+    y = np.repeat(y, 3) + 1e-3 * rng.normal(size=180)
+    assert_allclose(model.fit(X, y).sigma_, sigma)
+
+
+def test_scale_is_kept_unless_another_sigma_is_significantly_better(rng):
+    """With so much noise, another sigma often has the lowest error by chance."""
+    sampler = OPRFSampler(n_components=200, random_state=0)
+    multiples = []
+    for _ in range(10):
+        X = rng.normal(size=(40, 2))
+        y = np.sin(2 * X[:, 0]) + 2 * rng.normal(size=40)
+        model = NadarayaWatsonRegressor(sampler).fit(X, y)
+        multiples.append(model.sigma_ / sampler.fit(X).sigma_)
+    assert np.isclose(multiples, 1).sum() >= 5
+
+
 @pytest.mark.parametrize("n_components", [100, 1000])
 def test_auto_is_no_less_accurate_than_scale(n_components):
     """With more columns a larger sigma has better probabilities, but more mistakes."""
