@@ -12,11 +12,9 @@ import numpy as np
 from .._array import (
     Array,
     asarray_like,
-    clipped,
     columns,
     constant,
     namespace_of,
-    positions,
     transposed,
 )
 from .._kernels import LogSum, itemsize, least_log, refuse_not_finite
@@ -29,9 +27,9 @@ from ..averages._sums import (
 from ._causal import causal_block
 from ._features import Features, Map, check_rows, check_values, resolve
 
-# smaller denominators of signed features, relative to the largest term, count as zero,
-# because the gradient of a quotient could be infinite, by itemsize
-_LEAST = {4: 1e-17, 8: 1e-135}
+# By itemsize: denominators of signed features below this share of the largest term
+# count as zero, since the gradient of the quotient could be infinite
+_LEAST_DENOMINATOR = {4: 1e-17, 8: 1e-135}
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +151,7 @@ class LinearAttentionState:
         after = sums if self._sums is None else self._sums.plus(sums)
         if self.feature_map.is_positive:
             return self._with(_sums=after)
-        seen = self._with_seen(Seen.of(values, bias, causal=False))
+        seen = self._with_seen(Seen.of(values, bias))
         groups = self._groups or Groups.of(self.feature_map, values)
         groups = groups.plus(keys, values[..., -1:])
         return self._with(_sums=after, _seen=seen, _groups=groups)
@@ -165,7 +163,7 @@ class LinearAttentionState:
         numerators, after = block(self._sums, queries, keys, values)
         if self.feature_map.is_positive:
             return averages_of_values(numerators), self._with(_sums=after)
-        seen = self._with_seen(Seen.of(values, bias, causal=True))
+        seen = self._with_seen(Seen.of(values, bias, block))
         groups = self._groups or Groups.of(self.feature_map, values)
         parts, groups = groups.causal(queries, keys, values[..., -1:], block)
         output = groups.averages(numerators, parts, seen)
@@ -177,7 +175,8 @@ class LinearAttentionState:
         sums, seen, groups = cast(Any, (self._sums, self._seen, self._groups))
         found = {"values": sums.values, "log_scale": sums.log_scale}
         if groups is not None:
-            found |= {"totals": seen.totals, "low": seen.low, "high": seen.high}
+            found |= {"low": seen.low, "high": seen.high, "totals": seen.totals.values}
+            found |= {"totals_log_scale": seen.totals.log_scale}
             found |= {"group_values": groups.sums.values}
             found |= {"group_log_scale": groups.sums.log_scale}
         return found
@@ -187,7 +186,8 @@ class LinearAttentionState:
         state = self._with(_sums=LogSum(arrays["values"], arrays["log_scale"]))
         if self.feature_map.is_positive:
             return state
-        seen = Seen(*(arrays[name] for name in ("totals", "low", "high")))
+        totals = LogSum(arrays["totals"], arrays["totals_log_scale"])
+        seen = Seen(totals, arrays["low"], arrays["high"])
         sums = LogSum(arrays["group_values"], arrays["group_log_scale"])
         groups = replace(Groups.of(self.feature_map, arrays["values"]), sums=sums)
         return state._with(_seen=seen, _groups=groups)
@@ -229,7 +229,9 @@ def logs_of_mask(key_mask: Array | None, like: Array) -> Array | None:
             "key_mask == 1 if 1 marks the keys to attend to."
         )
     # masks may use the smallest finite number as -inf
-    key_mask = xp.where(key_mask < least_log(like), zero - xp.inf, key_mask)
+    smallest = {"float64": least_log(like), "float16": -65504.0}
+    least = smallest.get(str(key_mask.dtype).split(".")[-1], -1e37)
+    key_mask = xp.where(key_mask <= least, zero - xp.inf, key_mask)
     return asarray_like(key_mask, like)[..., None]
 
 
@@ -324,8 +326,9 @@ class Groups:
         """Return averages, clipped and blended as above if features can be negative."""
         # -> (..., n_queries, n_values)
         xp, values = namespace_of(numerators.values), numerators.values
-        found, known = _averages_where_positive(values, _LEAST[itemsize(values)])
-        mean, any_seen = _averages_where_positive(seen.totals)
+        least = _LEAST_DENOMINATOR[itemsize(values)]
+        found, known = _averages_where_positive(values, least)
+        mean, any_seen = _averages_where_positive(seen.totals.values)
         found = xp.minimum(xp.maximum(found, seen.low), seen.high)
         found = xp.where(any_seen, found, xp.zeros_like(found))
         n_groups = self.counts.shape[0]
@@ -348,57 +351,53 @@ class Groups:
 class Seen:
     """Sum, number and range of the values that each query attends to."""
 
-    totals: Array  # (..., n_queries or 1, n_values + 1)
+    totals: LogSum  # (..., n_queries or 1, n_values + 1), weighted by exp(bias)
     low: Array  # (..., n_queries or 1, n_values)
     high: Array  # (..., n_queries or 1, n_values)
 
     @classmethod
-    def of(cls, values: Array, bias: Array | None, causal: bool) -> Seen:
-        """Compute the sums and the range over some keys."""
+    def of(
+        cls, values: Array, bias: Array | None, block: Callable | None = None
+    ) -> Seen:
+        """Compute the sums and the range over some keys, for each row if causal."""
         # values (..., n_keys, n_values + 1), bias (..., n_keys, 1)
         xp, v = namespace_of(values), values[..., :-1]
         low = high = v
         if bias is not None:
             none = constant((1,) * v.ndim, xp.inf, v)
             hidden = bias == -xp.inf
-            # clipped, because a constant that is added to all scores has no effect
-            weights = xp.exp(clipped(bias, -60.0, 60.0))
-            values = values * xp.where(hidden, 0 * weights, weights)
             low, high = xp.where(hidden, none, v), xp.where(hidden, -none, v)
-        if not causal:
+        # the sums are those of linear attention with a single feature, which is one
+        ones = Features(None, xp.zeros_like(values[..., -1:]))
+        keys = ones if bias is None else Features(None, ones.exponent + bias)
+        if block is None:
             return cls(
-                xp.sum(values, axis=-2, keepdims=True),
+                keys.sum_over_rows(values),
                 xp.min(low, axis=-2, keepdims=True),
                 xp.max(high, axis=-2, keepdims=True),
             )
         if hasattr(xp, "cumulative_min"):
-            return cls(
-                xp.cumulative_sum(values, axis=-2),
-                xp.cumulative_min(low, axis=-2),
-                xp.cumulative_max(high, axis=-2),
-            )
-        index = positions(values.shape[-2], values)
-        ones = constant((index.shape[0],) * 2, 1.0, values)
-        mask = xp.where(index[:, None] >= index[None, :], ones, xp.zeros_like(ones))
-        return cls(
-            xp.matmul(mask, values),
-            _running(xp.minimum, low, xp.inf),
-            _running(xp.maximum, high, -xp.inf),
-        )
+            low = xp.cumulative_min(low, axis=-2)
+            high = xp.cumulative_max(high, axis=-2)
+        else:
+            low = _running(xp.minimum, low, xp.inf)
+            high = _running(xp.maximum, high, -xp.inf)
+        return cls(block(None, ones, keys, values)[0], low, high)
 
     def plus(self, other: Seen) -> Seen:
         """Return the sums and the range over both sets of keys."""
-        xp = namespace_of(self.totals)
+        xp = namespace_of(self.low)
         return Seen(
-            self.totals + other.totals,
+            self.totals.plus(other.totals),
             xp.minimum(self.low, other.low),
             xp.maximum(self.high, other.high),
         )
 
     def last(self) -> Seen:
         """Return the sums and the range of the last query."""
-        rows = (part[..., -1:, :] for part in (self.totals, self.low, self.high))
-        return Seen(*rows)
+        parts = (*self.totals, self.low, self.high)
+        *totals, low, high = (part[..., -1:, :] for part in parts)
+        return Seen(LogSum(*totals), low, high)
 
 
 def _running(function: Callable, array: Array, nothing: float) -> Array:

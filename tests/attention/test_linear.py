@@ -262,16 +262,53 @@ def test_numbers_as_mask_are_added_to_the_scores(rng):
 
 @pytest.mark.parametrize("feature_map", ["elu+1", TrigRBFSampler(kernel="softmax")])
 @pytest.mark.parametrize("causal", [False, True])
-def test_a_constant_mask_changes_nothing(rng, feature_map, causal):
-    arrays, feature_map = rows(rng), fitted(feature_map, rng)
-    expected = linear_attention(*arrays, feature_map, causal=causal)
-    for constant in (-1000.0, 1000.0):
-        options = {"causal": causal, "key_mask": np.full(37, constant)}
-        found = linear_attention(*arrays, feature_map, **options)
-        assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
-        state, (q, k, v) = LinearAttentionState(feature_map), arrays
-        found = state.update(k, v, key_mask=options["key_mask"]).attend(q)
-        assert_allclose(found[-1], expected[-1], rtol=1e-9, atol=1e-11)
+@pytest.mark.parametrize("spread", [0.0, 3.0, 100.0])
+def test_a_constant_in_the_mask_changes_nothing(rng, feature_map, causal, spread):
+    (q, k, v), feature_map = rows(rng), fitted(feature_map, rng)
+    bias = spread * rng.standard_normal(37)
+    bias[[3, 20]] = -np.inf
+    options = {"causal": causal, "key_mask": bias}
+    expected = linear_attention(q, k, v, feature_map, **options)
+    for constant in (-1000.0, -100.0, -70.0, 70.0, 200.0, 1000.0):
+        mask = bias + constant
+        for size in (None, 8):
+            options = {"causal": causal, "key_mask": mask, "chunk_size": size}
+            found = linear_attention(q, k, v, feature_map, **options)
+            assert_allclose(found, expected, rtol=1e-9, atol=1e-10)
+        state = LinearAttentionState(feature_map)
+        for part in (slice(15), slice(15, 37)):
+            state = state.update(k[part], v[part], key_mask=mask[part])
+        assert_allclose(state.attend(q)[-1], expected[-1], rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_graded_masks_weight_the_mean_that_replaces_negative_denominators(rng, causal):
+    q, k, v = rows(rng, 4000)
+    q = np.zeros_like(q) + 40  # so that the features say nothing about the scores
+    feature_map = fitted(TrigRBFSampler(kernel="softmax"), rng)
+    logs = np.arange(4000) / 16
+    found = linear_attention(q, k, v, feature_map, causal=causal, key_mask=logs)
+    shifted = linear_attention(q, k, v, feature_map, causal=causal, key_mask=logs - 250)
+    assert_allclose(found, shifted, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("of_rows", ["f", "d"])
+@pytest.mark.parametrize("of_mask", ["e", "f", "d"])
+@pytest.mark.parametrize("feature_map", ["elu+1", TrigRBFSampler(kernel="softmax")])
+@pytest.mark.filterwarnings("error")
+def test_the_smallest_number_of_any_type_hides(rng, of_rows, of_mask, feature_map):
+    q, k, v = (array.astype(of_rows) for array in rows(rng))
+    feature_map = fitted(feature_map, rng)
+    mask = np.zeros(37, of_mask)
+    mask[:5] = np.finfo(of_mask).min
+    for causal in (False, True):
+        same = {"causal": causal, "key_mask": mask == 0}
+        options = {"causal": causal, "key_mask": mask}
+        for attention in (
+            lambda **options: linear_attention(q, k, v, feature_map, **options),
+            lambda **options: softmax_attention(q, k, v, **options),
+        ):
+            np.testing.assert_array_equal(attention(**options), attention(**same))
 
 
 @pytest.mark.parametrize("causal", [False, True])
