@@ -6,6 +6,7 @@ import datetime
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,7 @@ NUMBER, CATEGORY, EMPTY = "number", "category", "empty"
 _FEW_ROWS = 10
 _LARGEST_WHOLE = 2**53  # all smaller integers are exact in float64
 _EPOCH, _DAY = np.datetime64(0, "us"), np.timedelta64(1, "D")
+_DURATIONS = datetime.timedelta, np.timedelta64
 
 
 def is_data_frame(X: Any) -> bool:
@@ -234,13 +236,14 @@ def _numbers(column: Any, name: Any) -> np.ndarray:
 
 def _as_dates(values: list[Any], name: Any) -> np.ndarray:
     """Convert a list of objects to an array of dates or of durations."""
-    kinds = datetime.timedelta, np.timedelta64
-    kind = "m8[us]" if all(isinstance(value, kinds) for value in values) else "M8[us]"
+    durations = {isinstance(value, _DURATIONS) for value in values}
     try:
+        if len(durations) > 1:
+            raise TypeError("dates and durations")
         with warnings.catch_warnings():
             # NumPy warns about dropped time zones, but converts to UTC first
             warnings.simplefilter("ignore")
-            return np.array(values, dtype=kind)
+            return np.array(values, dtype="m8[us]" if True in durations else "M8[us]")
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"Column {name!r} of X has dates or times that are not of one type "
@@ -281,6 +284,10 @@ def codes_of(column: Any) -> np.ndarray:
 
 def _code(value: Any) -> float:
     """Return the code of a category, which is the number itself or a hash."""
+    # types of dates differ in text and precision; times of day and periods keep text
+    if isinstance(value, (datetime.date, np.datetime64, *_DURATIONS)):
+        with suppress(ValueError):  # months have no length in microseconds
+            value = _as_dates([value], None).tolist()[0]
     if is_missing(value):
         return np.nan
     kind = kind_of(type(value))

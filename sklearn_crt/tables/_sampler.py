@@ -239,7 +239,7 @@ class AnovaSampler(
         if labels and (y.ndim > 1 or y.dtype.kind == "f"):
             raise ValueError(
                 "y has floats or several outputs, but the first batch had labels. Pass "
-                "labels, or floats in each batch."
+                "labels in every batch, or floats in every batch, including the first."
             )
         y = codes_of(y).astype(np.int64) if labels else as_numbers(y)
         V, y, weights, _ = weighted_rows(V, y, sample_weight)

@@ -162,8 +162,50 @@ def test_dates_listed_as_categories_have_no_unit(table, unit):
     X = X.assign(noise=dates.astype("M8[ms]"))
     model = regressor(categories=["noise"]).fit(X, y + 3 * (np.arange(400) % 3))
     expected = model.predict(X)
-    for column in (dates.astype(f"M8[{unit}]"), dates.astype(object)):
+    same = dates.astype(f"M8[{unit}]")
+    types = (
+        same,
+        dates.astype(object),
+        dates.map(pd.Timestamp.date, na_action="ignore").astype(object),
+        pd.Series(list(same.to_numpy()), index=X.index, dtype=object),
+        dates.dt.tz_localize("UTC"),
+    )
+    for column in types:
         np.testing.assert_array_equal(model.predict(X.assign(noise=column)), expected)
+
+
+def test_durations_listed_as_categories_have_no_type(table):
+    X, y = table
+    days = pd.Series(pd.to_timedelta(np.arange(400) % 3, "D"), index=X.index)
+    model = regressor(categories=["noise"]).fit(X.assign(noise=days), y)
+    expected = model.predict(X.assign(noise=days))
+    for values in (
+        days,
+        map(pd.Timedelta.to_pytimedelta, days),
+        days.to_numpy().astype("m8[h]"),
+    ):
+        column = pd.Series(list(values), index=X.index, dtype=object)
+        np.testing.assert_array_equal(model.predict(X.assign(noise=column)), expected)
+
+
+def test_times_of_day_and_periods_are_categories_by_their_text(table):
+    X, y = table
+    times = [datetime.time(hour) for hour in np.arange(400) % 3]
+    hours = pd.period_range("2024-01-01", periods=3, freq="h")[np.arange(400) % 3]
+    for values in (times, hours.to_numpy(dtype=object)):
+        found, expected = (
+            regressor(categories=["noise"]).fit(rows, y).predict(rows)
+            for rows in (X.assign(noise=values), X.assign(noise=list(map(str, values))))
+        )
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_dates_among_durations_are_an_error(table):
+    X, y = table
+    values = [np.datetime64("2024-01-01"), np.timedelta64(1, "D")] * 200
+    mixed = X.assign(noise=pd.Series(values, index=X.index, dtype=object))
+    with pytest.raises(ValueError, match=r"'noise' of X has dates .* not of one type"):
+        regressor().fit(mixed, y)
 
 
 def test_integers_too_large_for_floats_are_an_error(table):
