@@ -182,10 +182,10 @@ class BaseFeatureSampler(
         The result is the same as if ``fit`` had been called on all rows at once. The
         order of the batches matters only if a sample of the rows is used: with more
         than 1000 rows for ``sigma="median"`` and for discrete, clustered and hybrid
-        maps, and with more than ``n_anchors`` rows. The feature map depends on all
-        rows, so pass all batches first, then call ``freeze()``, and only then
-        ``transform``. A warning is issued if a batch changes the features after they
-        have been used.
+        maps, and, for anchored maps, with more than ``n_anchors`` rows. The feature map
+        depends on all rows, so pass all batches first, then call ``freeze()``, and only
+        then ``transform``. A warning is issued if a batch changes the features after
+        they have been used.
 
         Parameters
         ----------

@@ -256,9 +256,8 @@ def test_rounding_errors_of_equal_rows_do_not_matter(method, columns, of, rng):
     """
     X = rng.integers(-2, 2, size=(2000, 5)) + 0.1 * np.pi
     y = np.sin(X[:, 0]) * X[:, 1] + rng.normal(size=len(X))
-    if (
-        of == "labels"
-    ):  # rows that are equal in all columns and in the label have a weight
+    if of == "labels":
+        # rows that are equal in all columns and in the label have a weight
         distinct = np.unique(np.column_stack([X, y > 0]), axis=0)
         X, y = distinct[:, :-1], distinct[:, -1].astype(int)
         assert len(np.unique(X, axis=0)) < len(X)
