@@ -143,7 +143,8 @@ def test_durations_are_numbers_of_days(table, frame):
     days = np.arange(400) % 7
     durations = [datetime.timedelta(days=int(value)) for value in days]
     if frame:
-        pytest.importorskip("pyarrow", exc_type=ImportError)  # or it needs a newer NumPy
+        # skipped, too, if the installed pyarrow needs a newer NumPy
+        pytest.importorskip("pyarrow", exc_type=ImportError)
         column = pd.Series(durations, dtype="m8[us]").astype("duration[us][pyarrow]")
         found = X.assign(noise=column)
     else:
