@@ -352,7 +352,9 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
             - ``sigma``: the inverse length scale; nan if the kernel has none, or if
               there is one value per column of X;
             - ``alpha``: the penalty;
-            - ``loo_error``: the leave-one-out error, averaged over the outputs;
+            - ``loo_error``: the leave-one-out error, averaged over the outputs. If two
+              classes are given the same total weight, the errors for the selected sigma
+              refer to these weights;
             - ``log_loss``, for classifiers: the leave-one-out log loss of the class
               probabilities, nan where it was not computed because the error is more
               than 10 % above the smallest one;

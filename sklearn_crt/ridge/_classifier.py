@@ -66,12 +66,12 @@ class RandomFeatureRidgeClassifier(
     the other classes. For two classes the only target is the difference of the two
     indicators, 1 or -1. The coefficients, the leave-one-out predictions and the lower
     limit on the penalties of ``alpha="auto"`` are computed as in
-    :class:`RandomFeatureRidge`. For two classes, the coefficients equal those of
-    :class:`~sklearn.linear_model.RidgeClassifier`; for more classes, they are half as
-    large.
+    :class:`RandomFeatureRidge`. They equal those of
+    :class:`~sklearn.linear_model.RidgeClassifier` for two classes, and are half as
+    large for more classes.
 
     For two classes, a second regression gives both classes the same total weight, and
-    is used if this lowers the log loss, as is common if one class is rare. The
+    is used if it lowers the log loss, as it often does if one class is rare. The
     coefficients are then those of ``RidgeClassifier(class_weight="balanced")``, but the
     probabilities still refer to the original weights. To this end, the Gram matrix of
     each class is accumulated separately.

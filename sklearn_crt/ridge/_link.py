@@ -150,7 +150,7 @@ def _minimum(
     # skipped if the minimum has been reached, for instance with a single label
     if np.abs(gradient(found.x[moved])).max() > _REFINEMENT["fatol"]:
         refined = root(gradient, found.x[moved], method="krylov", options=_REFINEMENT)
-        if refined.success:
+        if refined.success and not (moved[0] and refined.x[0] < 0):
             minimum[moved] = refined.x
     return minimum, loss(minimum)[0]
 

@@ -101,7 +101,8 @@ class MomentSums:
         """Add a chunk of rows with positive weights, which may be empty."""
         # Z (n, D), Y (n, k), weights (n,)
         known = Z.dtype in (np.float32, np.float64)
-        dtype = type_for_weights(weights, Z.dtype if known else np.dtype(np.float64))
+        dtype = Z.dtype if known else np.dtype(np.float64)
+        dtype = type_for_weights(weights, dtype) if len(weights) else dtype
         Z = Z.astype(dtype, copy=False)
         if self._weight == 0:
             self._start(Z, Y, weights / (weights.sum() or 1.0))

@@ -52,7 +52,7 @@ _ROWS_A_COLUMN = 16
 # sample has at most _SAMPLED_ENTRIES entries, unless this is fewer than _LEAST_SAMPLED
 # rows.
 _N_SAMPLED, _LEAST_SAMPLED, _SAMPLED_ENTRIES = 4096, 256, 2**20
-_LEAST_SHARE = 1e-300  # of classes without rows, by which weights can be divided
+_LEAST_SHARE = 1e-300  # assumed for classes without rows; weights are divided by it
 
 
 def with_n_components(sampler: Any, n_components: int) -> Any:
@@ -364,7 +364,9 @@ class RidgeSums(MapSums):
         best = _best_of(solutions)
         if self.balances is None and settings.n_classes == 2:
             solution, rows = solved(best, True)
-            if solution.score < solutions[best].score:
+            # log losses are comparable only if they are based on the same rows
+            is_known = np.isfinite(rows.predictions).all()
+            if is_known and solution.score < solutions[best].score:
                 solutions[best], left_out[best] = solution, rows
         calibration = settings.calibration(left_out[best], solutions[best], shares)
         solutions[best] = replace(solutions[best], calibration=calibration)

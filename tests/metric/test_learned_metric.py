@@ -130,7 +130,7 @@ def test_metrics_for_labels_are_averaged(seed, noise, octaves):
     assert metric.method_ == methods[errors.argmin()]
     single = [LearnedMetric(method=m, **options).fit(X, y).metric_ for m in methods]
     columns, whole = np.reshape(single, (2, -1)).T, metric.metric_.ravel()
-    found = np.linalg.lstsq(columns, whole)[0]
+    found = np.linalg.lstsq(columns, whole, rcond=None)[0]
     assert_allclose(columns @ found, whole, atol=1e-8 * whole.max())
     shares = np.exp((1 - errors / errors.min()) / 0.05)
     if octaves is None:

@@ -14,6 +14,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import BayesianRidge, Ridge, RidgeClassifier
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -99,6 +100,54 @@ def test_selects_equal_weights_for_two_classes_if_they_help(
     for rows in np.array_split(order, 4):
         model.partial_fit(X[rows], labels[rows], classes=[0, 1])
     assert_allclose(model.predict_proba(X)[:, 1], found, atol=1e-8)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_may_be_sorted_by_class(dtype, rng):
+    X = rng.normal(size=(3000, 3)).astype(dtype)
+    labels = (X[:, 0] > 1.5).astype(int)
+    order = np.argsort(labels, kind="stable")
+    sampler = TrigRBFSampler(sigma=1, n_components=30, random_state=0)
+    model = RandomFeatureRidgeClassifier(sampler)
+    expected = model.fit(X, labels).predict_proba(X)
+    found = model.fit(X[order], labels[order]).predict_proba(X)
+    assert_allclose(found, expected, atol=1e-3)
+
+
+def test_rare_class_that_the_sample_lacks_has_the_larger_scores(rng):
+    """Leave-one-out predictions of 4096 rows determine the class probabilities."""
+    frozen = FrozenEstimator(TrigRBFSampler(sigma=1, random_state=0).fit([[0.0]]))
+    for n_positive in (1, 2, 4, 6):
+        X = rng.normal(size=(40_000, 1))
+        X[:n_positive] += 5
+        labels = np.arange(40_000) < n_positive
+        found = RandomFeatureRidgeClassifier(frozen).fit(X, labels).predict_proba(X)
+        assert roc_auc_score(labels, found[:, 1]) > 0.9
+
+
+def test_equal_weights_need_leave_one_out_predictions_of_all_rows():
+    """If one class is rare, its rows may be predicted by nothing but themselves."""
+    X = np.random.default_rng(1).normal(size=(1000, 2))
+    labels = np.arange(1000) < 5
+    X[labels] = 3 * X[labels] + 1
+    sampler = TrigRBFSampler(sigma=3, n_components=300, random_state=0)
+    model = RandomFeatureRidgeClassifier(sampler, alpha=1e-9).fit(X, labels)
+    assert np.isfinite(model.loo_errors_).all()
+
+
+def test_later_batches_may_change_the_weights_of_two_classes(rng):
+    sampler = TrigRBFSampler(n_components=30, random_state=0)
+    model, batches = RandomFeatureRidgeClassifier(sampler, alpha=0.1), []
+    for class_weight, deviation in ("balanced", 0.3), (None, 3):
+        X = rng.standard_normal((2000, 3))
+        labels = (rng.random(2000) < 0.04).astype(int)
+        X[labels == 1] = 1 + deviation * X[labels == 1]
+        batches.append((X, labels))
+        model.partial_fit(X, labels, classes=[0, 1])
+        X, labels = (np.concatenate(parts) for parts in zip(*batches, strict=True))
+        expected = RidgeClassifier(0.1, class_weight=class_weight)
+        expected.fit(model.kernel_.transform(X), labels)
+        assert_allclose(model.coef_[0], expected.coef_, atol=1e-8)
 
 
 def test_standard_deviations_are_those_of_a_gaussian_process(table, frozen):

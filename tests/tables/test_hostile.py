@@ -142,9 +142,13 @@ def test_durations_are_numbers_of_days(table, frame):
     X, y = table
     days = np.arange(400) % 7
     durations = [datetime.timedelta(days=int(value)) for value in days]
-    column = pd.Series(durations, dtype="m8[us]").astype("duration[us][pyarrow]")
-    found = X.assign(noise=column) if frame else X.to_numpy()
-    if not frame:
+    if frame:
+        # skipped, too, if the installed pyarrow needs a newer NumPy
+        pytest.importorskip("pyarrow", exc_type=ImportError)
+        column = pd.Series(durations, dtype="m8[us]").astype("duration[us][pyarrow]")
+        found = X.assign(noise=column)
+    else:
+        found = X.to_numpy()
         found[:, list(X).index("noise")] = durations
     expected = X.assign(noise=days)
     np.testing.assert_array_equal(
