@@ -63,8 +63,8 @@ from .tables import ROOT, Table
 # Of each row: the most that the gate allows, and what it is to become, where that is
 # less. What grows for a good reason moves its limit here, in the commit that says why.
 LIMITS = {
-    "lines of the package": ([33200], [24800]),
-    "lines of code": ([18668], [14300]),
+    "lines of the package": ([33210], [24800]),
+    "lines of code": ([18674], [14300]),
     "modules": ([126], None),
     "modules with one importer: private, not of models and samplers": ([11, 22], None),
     "names with two meanings": ([0], None),
