@@ -230,3 +230,12 @@ def chunks_of(
             return
         for rows, pairs in iter_path(sources, X):
             yield rows, (exp_features(*features) for features in pairs)
+
+
+def features_of(path: Sequence[Any], X: Rows) -> list[np.ndarray]:
+    """Return the features that each sampler computes from all rows."""
+    blocks: list[list[np.ndarray]] = [[] for _ in path]
+    for _, features in chunks_of(path, X):
+        for found, Z in zip(blocks, features, strict=True):
+            found.append(Z.copy())  # the next chunk overwrites Z
+    return [np.concatenate(found) for found in blocks]

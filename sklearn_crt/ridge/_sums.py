@@ -31,7 +31,7 @@ from ..metric._candidates import MOST_LEARNED, N_DRAWN, sigmas_of_columns
 from ..rows import Rows
 from ..rows.sample import DistinctSample
 from ._link import Link
-from ._moments import Moments, MomentSums, by_threads, chunks_of, width_of
+from ._moments import Moments, MomentSums, by_threads, chunks_of, features_of, width_of
 from ._solution import HeldOut, Regression, Solution
 
 # candidates for sigma, as multiples of sigma="scale"
@@ -52,7 +52,7 @@ _ROWS_A_COLUMN = 16
 # sample has at most _SAMPLED_ENTRIES entries, unless this is fewer than _LEAST_SAMPLED
 # rows.
 _N_SAMPLED, _LEAST_SAMPLED, _SAMPLED_ENTRIES = 4096, 256, 2**20
-_LEAST_SHARE = 1e-300  # assumed for classes without rows; weights are divided by it
+_LEAST_SHARE = 1e-300  # of classes without rows, since weights are divided by shares
 
 
 def with_n_components(sampler: Any, n_components: int) -> Any:
@@ -148,8 +148,7 @@ class RidgeSums(MapSums):
         self.check_columns(batch.X)
         value = self
         if self.resizes and not (self.is_fixed or isinstance(self.sampler, LifeCycle)):
-            # Nystroem is fitted to the first batch, and yields at most one feature per
-            # row
+            # Nystroem is fitted to the first batch, with at most one feature per row
             width = min(batch.X.shape[0], FEWEST)
             sampler = clone(self.sampler).set_params(n_components=width)
             value = replace(value, sampler=sampler)
@@ -337,7 +336,7 @@ class RidgeSums(MapSums):
     def _solve(self) -> tuple[Solution, ...]:
         settings, sample = self.settings, self.sample
         assert sample is not None
-        features, targets = self._features_of_all(sample.X), settings.targets(sample.y)
+        features, targets = features_of(self.path, sample.X), settings.targets(sample.y)
         weight, shares = settings.totals(self.moments[0])
 
         def solved(place: int, balances: bool) -> tuple[Solution, LeftOut]:
@@ -372,14 +371,6 @@ class RidgeSums(MapSums):
         solutions[best] = replace(solutions[best], calibration=calibration)
         return tuple(solutions)
 
-    def _features_of_all(self, X: Rows) -> list[np.ndarray]:
-        """Return the features that each sampler computes from a sample of rows."""
-        blocks: list[list[np.ndarray]] = [[] for _ in self.path]
-        for _, features in chunks_of(self.path, X):
-            for found, Z in zip(blocks, features, strict=True):
-                found.append(Z.copy())  # the next chunk overwrites Z
-        return [np.concatenate(found) for found in blocks]
-
     @cached_property
     def best(self) -> int:
         """Index of the best sigma in ``path``."""
@@ -403,9 +394,8 @@ class RidgeSums(MapSums):
         """
         sampler, alpha = self.fitted_sampler, self.solution.alpha
         own: Any = getattr(sampler, "_map_of_matrix", None)
-        if not getattr(own, "has_all_rows", False):
-            return 0.0
-        if isinstance(sampler, FrozenEstimator) or not np.all(alpha > 0):
+        is_frozen = isinstance(sampler, FrozenEstimator)
+        if is_frozen or not (getattr(own, "has_all_rows", False) and np.all(alpha > 0)):
             return 0.0
         return own.unexplained(rows)[:, None] / alpha
 
