@@ -1,48 +1,13 @@
-"""Lazy imports of public names, and constructors and docstrings of classes."""
+"""Constructors and docstrings of classes."""
 
 from __future__ import annotations
 
 import inspect
 import re
-import sys
-from collections.abc import Callable, Sequence
-from importlib import import_module
 from types import FunctionType
-from typing import Any
 
 # the header of a numpydoc section
 _HEADER = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
-
-
-def names_on_demand(
-    package: str, modules: dict[str, list[str]], submodules: Sequence[str] = ()
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` for a package (PEP 562).
-
-    ``modules`` maps each module to the public names that it defines, and ``submodules``
-    lists public modules. They are imported on first use.
-    """
-    homes = {name: module for module, names in modules.items() for name in names}
-
-    def get(name: str) -> Any:
-        if name in homes:
-            value = getattr(import_module(f"{package}.{homes[name]}"), name)
-            setattr(sys.modules[package], name, value)
-            return value
-        reason = ""
-        if name in submodules:
-            try:
-                return import_module(f"{package}.{name}")
-            except ModuleNotFoundError as error:
-                # An optional library is missing. Code that reads all attributes, such
-                # as help(), skips those that raise an AttributeError.
-                reason = f" ({error})"
-        raise AttributeError(f"module {package!r} has no attribute {name!r}{reason}")
-
-    def names() -> list[str]:
-        return [*sys.modules[package].__all__, *submodules]
-
-    return get, names
 
 
 def name_constructor(cls: type) -> None:

@@ -45,11 +45,6 @@ def public_module(name):
     return importlib.import_module(f"sklearn_crt{name}")
 
 
-def top_level_modules():
-    """Return the names of the public modules right below the package."""
-    return [name[1:] for name in PUBLIC if name.count(".") == 1]
-
-
 def test_public_names_exist():
     for module in filter(None, map(public_module, PUBLIC)):
         for name in module.__all__:
@@ -63,90 +58,26 @@ def test_data_files_are_installed():
     assert (package / "datasets" / "descr.rst").is_file()
 
 
-STAGES = """
+IMPORTED = """
 import sys
-
-def imported(code):
-    known = set(sys.modules)
-    exec(code, {})
-    print(*(set(sys.modules) - known))
-
-imported("import sklearn_crt")
-import sklearn.kernel_approximation
-imported("from sklearn_crt import OPRFSampler")
-imported("from sklearn_crt import *")
-import sklearn.datasets  # imports pandas where it is installed
-imported("import sklearn_crt.attention, sklearn_crt.testing, sklearn_crt.datasets")
-
-for path in sys.argv[1:]:
-    # packages that are imported again do not know their submodules yet
-    parents = path.split(".")[:-1]
-    for n in range(len(parents)):
-        sys.modules.pop(".".join(parents[: n + 1]), None)
-    scope = {}
-    exec("import sklearn_crt", scope)
-    print(eval(f"{path}.__name__", scope))
+known = set(sys.modules)
+import sklearn_crt, sklearn_crt.attention, sklearn_crt.testing, sklearn_crt.datasets
+print(*(set(sys.modules) - known))
 """
-PATHS = [f"sklearn_crt{name}" for name in PUBLIC if public_module(name)]
 
 
-def lines_of_new_process(code, *arguments):
-    """Return the words in each line that a script prints."""
-    command = [sys.executable, "-c", code, *arguments]
+def words_of_new_process(code):
+    """Return the words that a script prints."""
+    command = [sys.executable, "-c", code]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [line.split() for line in run.stdout.splitlines()]
+    return run.stdout.split()
 
 
-@pytest.fixture(scope="module")
-def imported():
-    """Return what each step imports in a fresh process, beside others.
-
-    Afterwards the process uses each public module, whose names are the other steps.
-    """
-    return lines_of_new_process(STAGES, *PATHS)
-
-
-def test_core_needs_no_optional_package(imported):
-    optional = {"pandas", "polars", "matplotlib", "tqdm", "torch", "dask", "jax"}
-    found = set().union(*imported[:4])
-    needed = {"attention", "testing", "datasets"}
-    assert {f"sklearn_crt.{name}" for name in needed} <= found
+def test_core_needs_no_optional_package():
+    optional = {"polars", "matplotlib", "tqdm", "torch", "dask", "jax"}
+    found = set(words_of_new_process(IMPORTED))
+    assert "sklearn_crt.averages" in found
     assert not optional & found
-
-
-def test_the_package_imports_what_is_used(imported):
-    """Importing it takes no time, one sampler no estimator, all names no KMeans."""
-    bare, sampler, others = map(set, imported[:3])
-    assert "sklearn_crt" in bare
-    assert not {"numpy", "scipy", "sklearn"} & bare
-
-    assert any(name.endswith("samplers._positive") for name in sampler)
-    assert not any(name.startswith("sklearn_crt.averages") for name in sampler)
-    kinds = {name.rsplit(".", 1)[-1].lstrip("_") for name in sampler}
-    assert not {"hybrid", "heavy_tailed", "gerf"} & kinds
-    assert not any(name.startswith(("sklearn.", "scipy.")) for name in sampler)
-
-    everything = sampler | others
-    assert {"sklearn_crt.averages", "sklearn_crt.accuracy"} <= everything
-    theirs = {name for name in everything if name.startswith(("sklearn.", "scipy."))}
-    allowed = "sklearn.frozen", "sklearn.model_selection", "sklearn.utils"
-    assert not {name for name in theirs if not name.startswith(allowed)}
-
-
-def test_public_submodules_are_loaded_on_first_use(imported):
-    assert imported[4:] == [[path] for path in PATHS]
-
-
-def test_dir_shows_public_names_before_and_after_all_modules_are_loaded():
-    listed = [*sklearn_crt.__all__, *top_level_modules()]
-    code = "import sklearn_crt; print(*dir(sklearn_crt))"
-    assert lines_of_new_process(code) == [sorted(listed)]
-    for name in PUBLIC:
-        if (module := public_module(name)) is None:
-            continue
-        inner = [path for path in PUBLIC if path.rpartition(".")[0] == name]
-        submodules = [path.rpartition(".")[2] for path in inner if path]
-        assert dir(module) == sorted([*module.__all__, *submodules]), name
 
 
 def test_unknown_names_raise_attribute_errors():
@@ -154,17 +85,6 @@ def test_unknown_names_raise_attribute_errors():
         _ = sklearn_crt.NoSampler
     with pytest.raises(AttributeError, match=r"'sklearn_crt.samplers' has no"):
         _ = samplers.NoSampler
-
-
-def test_a_missing_optional_package_is_named(monkeypatch):
-    """It is an AttributeError, since ``help`` looks up each name of a module."""
-    for name in [name for name in sys.modules if name.startswith("sklearn_crt.dask")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delattr(sklearn_crt, "dask", raising=False)
-    monkeypatch.setitem(sys.modules, "dask", None)
-    with pytest.raises(AttributeError, match=r"'dask'.*\(import of dask halted"):
-        _ = sklearn_crt.dask
-    assert "dask" in dir(sklearn_crt)
 
 
 ESTIMATORS = [

@@ -1,6 +1,5 @@
 """Attention in linear time from feature maps, and exact attention for comparison."""
 
-from .._names import names_on_demand
 from ._linear import fit_heads, fmm_attention, linear_attention
 from ._softmax import coreset_attention, softmax_attention
 from ._state import LinearAttentionState
@@ -14,4 +13,4 @@ __all__ = [
     "softmax_attention",
 ]
 
-__getattr__, __dir__ = names_on_demand(__name__, {}, ["torch"])
+__dir__ = __all__.copy  # so that dir() shows only public names

@@ -1,22 +1,17 @@
 """Random feature maps as scikit-learn transformers."""
 
-from typing import TYPE_CHECKING
-
-from .._names import names_on_demand
-
-if TYPE_CHECKING:
-    from ._adapted import AnchoredRBFSampler, DERFSampler
-    from ._base import BaseFeatureSampler
-    from ._centers_rbf import CentersRBFSampler
-    from ._discrete import GeometricSampler, PoissonSampler
-    from ._gerf import GERFSampler
-    from ._heavy_tailed import ExponentialPowerSampler, LaplacianSampler, MaternSampler
-    from ._hybrid import HybridSampler
-    from ._hybrid_clustered import ClusteredSampler, ComplexExponentialSampler
-    from ._hybrid_combinations import angular_hybrid, clustered_hybrid, gaussian_hybrid
-    from ._hybrid_parts import AngularCoefficient, GaussianCoefficient
-    from ._positive import OPRFSampler, PositiveRBFSampler, SimplexRBFSampler
-    from ._trigonometric import TrigRBFSampler
+from ._adapted import AnchoredRBFSampler, DERFSampler
+from ._base import BaseFeatureSampler
+from ._centers_rbf import CentersRBFSampler
+from ._discrete import GeometricSampler, PoissonSampler
+from ._gerf import GERFSampler
+from ._heavy_tailed import ExponentialPowerSampler, LaplacianSampler, MaternSampler
+from ._hybrid import HybridSampler
+from ._hybrid_clustered import ClusteredSampler, ComplexExponentialSampler
+from ._hybrid_combinations import angular_hybrid, clustered_hybrid, gaussian_hybrid
+from ._hybrid_parts import AngularCoefficient, GaussianCoefficient
+from ._positive import OPRFSampler, PositiveRBFSampler, SimplexRBFSampler
+from ._trigonometric import TrigRBFSampler
 
 __all__ = [
     "AnchoredRBFSampler",
@@ -42,19 +37,4 @@ __all__ = [
     "clustered_hybrid",
     "gaussian_hybrid",
 ]
-
-_HOMES = {
-    "_adapted": ["AnchoredRBFSampler", "DERFSampler"],
-    "_base": ["BaseFeatureSampler"],
-    "_centers_rbf": ["CentersRBFSampler"],
-    "_discrete": ["GeometricSampler", "PoissonSampler"],
-    "_gerf": ["GERFSampler"],
-    "_heavy_tailed": ["ExponentialPowerSampler", "LaplacianSampler", "MaternSampler"],
-    "_hybrid": ["HybridSampler"],
-    "_hybrid_clustered": ["ClusteredSampler", "ComplexExponentialSampler"],
-    "_hybrid_combinations": ["angular_hybrid", "clustered_hybrid", "gaussian_hybrid"],
-    "_hybrid_parts": ["AngularCoefficient", "GaussianCoefficient"],
-    "_positive": ["OPRFSampler", "PositiveRBFSampler", "SimplexRBFSampler"],
-    "_trigonometric": ["TrigRBFSampler"],
-}
-__getattr__, __dir__ = names_on_demand(__name__, _HOMES)
+__dir__ = __all__.copy  # so that dir() shows only public names
