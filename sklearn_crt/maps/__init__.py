@@ -8,7 +8,7 @@ from .base import FeatureMap, FrequencyMap, PairedColumns
 from .composed import ClusterBlock, ClusteredMap, Clusters, ThirdPartyMap, WeightedMap
 from .discrete import CountLaw, DiscreteMap, GeometricLaw, PoissonLaw
 from .exponential import ExponentialMap, TrigonometricMap
-from .loops import iter_path, relative_error, transform, variance_in_blocks
+from .loops import relative_error, transform, variance_in_blocks
 from .products import SumOfProductsMap
 from .quadratic import (
     AffineQuadratic,

@@ -1,8 +1,7 @@
-"""Compute features, for one or several values of sigma, and variances in chunks."""
+"""Compute features and variances in chunks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -13,8 +12,8 @@ from .._array import joined, namespace_of, on_host, row_chunks
 from .._compat import array_device, is_writeable_array
 from .._workers import effective_n_threads, in_threads, kept_workspace
 from ..frequencies import Antithetic, Coupling, Independent
-from ..rows import Frame, Inputs
-from .base import FeatureMap, LogFeatures, like_tuple
+from ..rows import Inputs
+from .base import FeatureMap, like_tuple
 from .radial import GaussianKernel
 
 # number of pairs of rows whose variances are computed at once, to fit into the cache
@@ -81,35 +80,6 @@ def _transform_elsewhere(
     n_zero = int(xp.count_nonzero(peak == 0))
     overflow = bool(xp.any(xp.isinf(peak)))
     return joined(parts) if whole is None else whole, n_zero, overflow
-
-
-def iter_path(
-    path: Sequence[FeatureMap], X: Any
-) -> Iterator[tuple[slice, Iterator[LogFeatures]]]:
-    """Yield the log features of several maps, chunk by chunk.
-
-    Maps that have the same frequencies and centre, and differ only in a scalar sigma,
-    share the product of the rows with the frequencies.
-    """
-    path = [member.to(X) for member in path]
-    for rows in row_chunks(X, path[0].n_components):
-        yield rows, _path_features(path, X[rows])
-
-
-def _path_features(path: Sequence[FeatureMap], X: Any) -> Iterator[LogFeatures]:
-    """Yield the log features of each map for one chunk of rows."""
-    units: dict[Any, Inputs] = {}  # for each centre, the centred but unscaled rows
-    for member in path:
-        frame = member.frame
-        if np.ndim(frame.sigma) > 0:
-            rows = frame.rows(X)
-        else:
-            center = frame.center
-            place = None if center is None else center.tobytes()
-            if place not in units:
-                units[place] = Frame(1.0, center).rows(X)
-            rows = units[place].scaled(frame.sigma)
-        yield member.log_features(rows)
 
 
 def relative_error(feature_map: FeatureMap, X: Inputs, Y: Inputs) -> float:

@@ -16,7 +16,7 @@ from .._workers import (
     effective_n_threads,
     in_threads,
 )
-from ..maps import FeatureMap, iter_path
+from ..maps import FeatureMap
 from ..rows import Rows, type_for_weights
 
 # The Gram matrix is accumulated block by block. A block has _ROWS_A_COLUMN times as
@@ -223,13 +223,9 @@ def chunks_of(
     for source in sources:
         source.frame.check(X)
     with np.errstate(over="ignore"):  # the callers check for infinite values
-        if len(sources) == 1:
-            chunks = sources[0].iter_log_features(X, workspace=Workspace())
-            for rows, *features in chunks:
-                yield rows, iter((exp_features(*features),))
-            return
-        for rows, pairs in iter_path(sources, X):
-            yield rows, (exp_features(*features) for features in pairs)
+        paths = [s.iter_log_features(X, workspace=Workspace()) for s in sources]
+        for chunk in zip(*paths, strict=True):
+            yield chunk[0][0], (exp_features(*features) for _, *features in chunk)
 
 
 def features_of(path: Sequence[Any], X: Rows) -> list[np.ndarray]:

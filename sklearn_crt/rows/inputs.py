@@ -140,9 +140,9 @@ class Inputs(ABC):
     def map(self, function: Callable[[Array], Array]) -> Inputs:
         """Apply a function to each coordinate of the rows."""
 
+    @abstractmethod
     def scaled(self, sigma: float) -> Inputs:
-        """Return these rows times sigma; their products with frequencies are reused."""
-        return (_ScaledSparse if self.is_sparse else _ScaledDense)(self, sigma)
+        """Return these rows times sigma."""
 
     @abstractmethod
     def part_of_map(self) -> Inputs:
@@ -263,6 +263,9 @@ class DenseInputs(Inputs):
     def shifted(self, vector: Any) -> Inputs:
         return DenseInputs(self._rows - asarray_like(vector, self._rows))
 
+    def scaled(self, sigma: float) -> Inputs:
+        return DenseInputs(self._rows * sigma)
+
     def map(self, function: Callable[[Array], Array]) -> Inputs:
         return DenseInputs(function(self._rows), workspace=self._workspace)
 
@@ -368,6 +371,10 @@ class SparseInputs(Inputs):
         shift = vector if self._shift is None else self._shift + vector
         return SparseInputs(self._rows, shift)
 
+    def scaled(self, sigma: float) -> Inputs:
+        shift = None if self._shift is None else sigma * self._shift
+        return SparseInputs(self._rows * sigma, shift)
+
     def map(self, function: Callable[[np.ndarray], np.ndarray]) -> Inputs:
         rows, shift = self.stored
         at_zero = function(-shift)  # function value for entries that are not stored
@@ -394,49 +401,6 @@ class SparseInputs(Inputs):
             column = np.full(rows.shape[0], -shift[j], dtype=rows.dtype)
             column[rows.indices[start:stop]] += rows.data[start:stop]
             yield column
-
-
-class _Scaled(Inputs):
-    """Rows times a number; all numbers share a single product with the frequencies."""
-
-    def __init__(self, base: Inputs, sigma: float):
-        self._base, self._sigma = base, sigma
-        self._shift, self._origin = (
-            None if vector is None else sigma * vector
-            for vector in (base._shift, base._origin)
-        )
-        self.shape, self.dtype = base.shape, base.dtype
-        self._is_numpy = base._is_numpy
-        self._projections = base.__dict__.setdefault("_projections", {})
-
-    @cached_property
-    def _rows(self) -> Any:  # computed on demand
-        return self._base._rows * self._sigma
-
-    def project(self, frequencies: Frequencies) -> np.ndarray:
-        place = id(frequencies)
-        if place not in self._projections:
-            self._projections[place] = self._base.project(frequencies)
-        return self._projections[place] * self._sigma
-
-    def affine(self, form: Affine, row_term: np.ndarray, out: Any = None) -> np.ndarray:
-        return _add_terms(self.project(form.frequencies), form, row_term, out)
-
-    @cached_property
-    def sq_norms(self) -> np.ndarray:
-        return self._base.sq_norms * self._sigma**2
-
-    @cached_property
-    def raw_sq_norms(self) -> np.ndarray:
-        return self._base.raw_sq_norms * self._sigma**2
-
-
-class _ScaledDense(_Scaled, DenseInputs):
-    pass
-
-
-class _ScaledSparse(_Scaled, SparseInputs):
-    pass
 
 
 def _add_terms(projection: Array, form: Affine, row_term: Array, out: Any) -> Array:
