@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from sklearn.base import clone
@@ -24,7 +23,7 @@ from ._array import (
 )
 from ._compat import DOC_LINK, CallbackSupportMixin, TypedBaseEstimator
 from ._names import complete_docstring, name_constructor
-from ._state import check_same_columns, copied, get_state, same, set_state
+from ._state import Value, check_same_columns, copied, same
 from ._workers import blas_within_processors
 
 # maximum number of entries of X that are kept before the map is fixed
@@ -48,7 +47,7 @@ class Batch(NamedTuple):
     class_weight: Any = None  # (n_classes,), class weights that ``weights`` includes
 
 
-class FittedValue(ABC):
+class FittedValue(Value, ABC):
     """Everything that an estimator has learned, as an immutable object.
 
     Parts that are only needed by some predictions are cached properties. Each part is
@@ -59,10 +58,6 @@ class FittedValue(ABC):
     # True after data that is only needed for adding rows has been discarded
     is_frozen = False
     owner: ClassVar[str] = "estimator"  # how error messages refer to the estimator
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the fields, without cached parts, which can be recomputed."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
 
     @abstractmethod
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
@@ -145,7 +140,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     _takes_other_arrays = False
     _unit_of_work = "rows"  # name of the subtasks of ``fit`` in callbacks
     __sklearn_array_api_convert__ = convert_fit_namespace
-    __getstate__, __setstate__, __copy__ = get_state, set_state, copied
+    __copy__ = copied
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

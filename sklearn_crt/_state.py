@@ -1,27 +1,23 @@
-"""Comparing, copying and storing the state of fitted estimators.
-
-A skops file lists the types of the objects that it contains, and the user who loads it
-must trust each of them. To keep this list short, the only types of this package in such
-files are its estimators. What an estimator has learned is stored in dictionaries, lists
-and arrays.
-"""
+"""Comparing and copying the state of fitted estimators."""
 
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
-from importlib import import_module
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-_PACKAGE = __name__.partition(".")[0]
-_TYPE = f"type of {_PACKAGE}"
-_COMPLEX = f"complex number of {_PACKAGE}"
+
+class Value:
+    """Base class of immutable dataclasses, whose cached properties are not pickled."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields, without what is computed from them."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
 
 
-# ------------------------------------------------------------------------ comparing
 def same(a: Any, b: Any) -> bool:
     """Return whether two parameters, maps or fitted estimators are equal."""
     if a is b:
@@ -35,7 +31,7 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, BaseEstimator):
         return same(*({**vars(e), "random_state": 0, "n_jobs": 0} for e in (a, b)))
     if is_dataclass(a) or (type(a).__eq__ is object.__eq__ and hasattr(a, "__dict__")):
-        return same(_content(a), _content(b))
+        return same(a.__getstate__(), b.__getstate__())
     if hasattr(a, "shape"):  # arrays of any library, and sparse tables
         return a.shape == b.shape and bool((a != b).sum() == 0)
     return bool(a == b)
@@ -88,86 +84,8 @@ def _names_of_columns(*pair: Any) -> list[np.ndarray]:
     return names if all(each is not None for each in names) else []  # type: ignore[return-value]
 
 
-# -------------------------------------------------------------------------- storing
-
-
-def get_state(estimator: Any) -> dict[str, Any]:
-    """Return the state of an estimator for ``pickle`` and ``skops``."""
-    known: dict[int, Any] = {}  # objects already packed, which are stored only once
-    return {
-        name: _packed(value, known)
-        for name, value in BaseEstimator.__getstate__(estimator).items()
-    }
-
-
-def set_state(estimator: Any, state: dict[str, Any]) -> None:
-    """Restore an estimator from its stored state."""
-    known: dict[int, Any] = {}
-    unpacked = {name: _unpacked(value, known) for name, value in state.items()}
-    BaseEstimator.__setstate__(estimator, unpacked)
-
-
 def copied(estimator: Any) -> Any:
     """Return a shallow copy of an estimator, with the same attributes."""
     other = object.__new__(type(estimator))
     vars(other).update(vars(estimator))
     return other
-
-
-def _packed(value: Any, known: dict[int, Any]) -> Any:
-    """Replace objects of this package in a value by plain containers."""
-    kind = type(value)
-    if isinstance(value, complex):  # skops does not support complex numbers
-        return {_COMPLEX: [value.real, value.imag]}
-    if kind in (list, tuple):
-        return kind(_packed(each, known) for each in value)
-    if kind is dict:
-        return {name: _packed(each, known) for name, each in value.items()}
-    own = kind.__module__.partition(".")[0] == _PACKAGE
-    if not own or isinstance(value, (BaseEstimator, type)):
-        return value
-    if id(value) not in known:
-        content = list(value) if isinstance(value, tuple) else _content(value)
-        packed = {_TYPE: [kind.__module__, kind.__qualname__]}
-        known[id(value)] = packed
-        packed["content"] = _packed(content, known)
-    return known[id(value)]
-
-
-def _content(value: Any) -> Any:
-    """Return the state of an object, without attributes computed from its fields."""
-    if is_dataclass(value) and type(value).__getstate__ is object.__getstate__:
-        return {field.name: getattr(value, field.name) for field in fields(value)}
-    return value.__getstate__()
-
-
-def _unpacked(value: Any, known: dict[int, Any]) -> Any:
-    """Undo ``_packed``: return the original value."""
-    if type(value) in (list, tuple):
-        return type(value)(_unpacked(each, known) for each in value)
-    if type(value) is not dict:
-        return value
-    if _COMPLEX in value:
-        return complex(*value[_COMPLEX])
-    if _TYPE not in value:
-        return {name: _unpacked(each, known) for name, each in value.items()}
-    if id(value) not in known:
-        module, name = value[_TYPE]
-        # for security, only types of this package are restored from a file
-        if module.partition(".")[0] != _PACKAGE:
-            raise ValueError(f"{module}.{name} is no type of {_PACKAGE}.")
-        kind = getattr(import_module(module), name)
-        content = _unpacked(value["content"], known)
-        known[id(value)] = _rebuilt(kind, content)
-    return known[id(value)]
-
-
-def _rebuilt(kind: type, content: Any) -> Any:
-    if issubclass(kind, tuple):
-        return kind(*content)
-    made: Any = object.__new__(kind)
-    if hasattr(kind, "__setstate__"):
-        made.__setstate__(content)
-    elif content:
-        vars(made).update(content)
-    return made

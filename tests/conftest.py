@@ -216,7 +216,7 @@ def with_fault():
                 made = super()._make_map(statistics, drawn)
                 kind = type(f"Faulty{type(made).__name__}", (type(made),), methods)
                 faulty = kind.__new__(kind)
-                faulty.__setstate__(made.__getstate__())
+                vars(faulty).update(made.__getstate__())
                 return faulty
 
         return Faulty

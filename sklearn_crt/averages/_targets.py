@@ -11,10 +11,11 @@ from scipy.sparse import csr_array
 
 from .._array import Array, asarray_like, float_types, namespace_of, to_host
 from .._kernels import class_sums, one_hot_weights
+from .._state import Value
 from ..rows import Inputs
 
 
-class Targets(ABC):
+class Targets(Value, ABC):
     """Base class of encodings of the targets as columns of a matrix.
 
     Dividing kernel sums of these columns by the total kernel weight yields averages.

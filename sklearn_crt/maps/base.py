@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 from .._array import Array, asarray_like, like_table, place_of, row_chunks
 from .._compat import cached_property
 from .._kernels import exp_features, weights_from_logs
+from .._state import Value
 from .._workers import Workspace
 from ..frequencies import Affine, Coupling, Frequencies
 from ..rows import Frame, Inputs
@@ -23,7 +24,7 @@ LogFeatures = tuple[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureMap(ABC):
+class FeatureMap(Value, ABC):
     """Base class of feature maps that give unbiased estimates of a kernel.
 
     The estimate for two rows is the inner product of their features. A map is
@@ -297,16 +298,12 @@ class FeatureMap(ABC):
 
     def __getstate__(self) -> dict[str, object]:
         """Return the fields, without cached tables."""
-        names = [field.name for field in fields(self)]
+        state = super().__getstate__()
         # these tables were moved to another library, or combined for several heads, so
         # they cannot be recomputed from the fields
         if "is_resolved" in self.__dict__:
-            names += ["tables", "is_resolved"]
-        return {name: getattr(self, name) for name in names}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        """Restore the fields."""
-        self.__dict__.update(state)
+            state |= {"tables": self.tables, "is_resolved": True}
+        return state
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ import numpy as np
 from .._array import Array, asarray_like, namespace_of
 from .._array import sq_norms as sums_of_squares
 from .._compat import cached_property
+from .._state import Value
 from ..frequencies import Affine, Frequencies
 from ..rows import Inputs
 from .variance import (
@@ -66,7 +67,7 @@ class Side(NamedTuple):
         return rows, both[..., :1], both[..., 1:]
 
 
-class Quadratic(ABC):
+class Quadratic(Value, ABC):
     """The exponent of an exponential feature, as a function of w and x."""
 
     s = 1  # sign in |x + s y|^2, on which the variance depends

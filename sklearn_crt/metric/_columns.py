@@ -10,6 +10,7 @@ import numpy as np
 from .._array import row_chunks
 from .._compat import cached_property
 from .._quantiles import weighted_quantiles
+from .._state import Value
 from ..averages._exact import as_kind
 from ..rows import Rows
 
@@ -22,7 +23,7 @@ _CLOSEST = 1e-10  # values closer than this, in standard deviations, count as eq
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnFeatures:
+class ColumnFeatures(Value):
     """Functions of single columns, standardised over the training rows.
 
     The score of a standardised value z is z / sqrt(1 + (z / 4)^2), so outliers do not

@@ -11,6 +11,7 @@ from scipy import linalg
 
 from .._compat import cached_property
 from .._quantiles import Distribution, Errors, LeftOut
+from .._state import Value
 from ._link import Link, LogLoss
 from ._moments import Moments
 
@@ -63,7 +64,7 @@ class HeldOut(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(Value):
     """The coefficients for the best penalties, and the errors of all penalties."""
 
     z_mean: np.ndarray  # (D,)

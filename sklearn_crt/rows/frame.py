@@ -22,6 +22,7 @@ from .._array import (
     with_data,
 )
 from .._compat import cached_property
+from .._state import Value
 from .._workers import Workspace
 from .inputs import DenseInputs, Inputs, Rows, SparseInputs
 from .statistics import Statistics
@@ -106,7 +107,7 @@ _NARROW, _MANY = 16, 2048  # with fewer columns and more rows, loops over rows a
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class Frame(Value):
     """The affine transformation sigma * (X - center) of the rows."""
 
     sigma: Any = 1.0  # a number, or an array (n_features,)

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._compat import cached_property
 from .._quantiles import weighted_quantiles
+from .._state import Value
 from ..metric._columns import softly_clipped
 from ..rows.raw_table import CATEGORY
 
@@ -87,7 +88,7 @@ class Level(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Encoding:
+class Encoding(Value):
     """Encodes the matrix of a table as scores and codes, which a kernel compares.
 
     Each term of the ANOVA kernel compares a single encoded column, or all encoded

@@ -232,7 +232,7 @@ def test_skops_round_trip(sampler, X):
     fitted = clone(sampler).set_params(random_state=0).fit(X)
     dumped = io.dumps(fitted)
     trusted = io.get_untrusted_types(data=dumped)
-    assert len(trusted) <= 4  # types that a reader must trust
+    assert all(name.startswith("sklearn_crt.") for name in trusted)
     restored = io.loads(dumped, trusted=trusted)
     assert_array_equal(restored.transform(X), fitted.transform(X))
     assert_array_equal(restored.transform_key(X), fitted.transform_key(X))
@@ -253,13 +253,3 @@ def test_a_map_of_another_sigma_shares_its_frequencies(X, apply_map):
     expected = TrigRBFSampler(sigma=2.0, random_state=0).fit(X).transform(X)
     assert_allclose(apply_map(other, X), expected, rtol=1e-12)
     assert other.frequencies is fitted.map_.frequencies
-
-
-def test_a_state_that_names_other_types_is_refused(X):
-    fitted = TrigRBFSampler(random_state=0).fit(X)
-    state = fitted.__getstate__()
-    (value,) = (v for v in state.values() if isinstance(v, dict) and "content" in v)
-    ((key, _),) = ((k, v) for k, v in value.items() if k != "content")
-    value[key] = ["subprocess", "Popen"]
-    with pytest.raises(ValueError, match="Popen is no type of sklearn_crt"):
-        TrigRBFSampler().__setstate__(state)
