@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from sklearn.base import clone
@@ -20,8 +21,14 @@ from ._array import (
     convert_fit_namespace,
     fit_namespace_of,
     refuse_lazy,
+    validate_rows,
 )
-from ._compat import DOC_LINK, CallbackSupportMixin, TypedBaseEstimator
+from ._compat import (
+    DOC_LINK,
+    CallbackSupportMixin,
+    TypedBaseEstimator,
+    cached_property,
+)
 from ._names import complete_docstring, name_constructor
 from ._state import Value, check_same_columns, copied, same
 from ._workers import blas_within_processors
@@ -89,6 +96,39 @@ class FittedValue(Value, ABC):
                 "has discarded the rows and statistics that are needed for that. Call "
                 "freeze() later, or fit again."
             )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearnedValue(FittedValue):
+    """A fitted value with a solution, which is learned from all rows for the queries.
+
+    ``fit`` learns the solution at once, and ``freeze`` keeps it. After ``partial_fit``
+    and ``merge`` it is learned when it is first needed.
+    """
+
+    known: Any = None  # the solution, if ``fitted`` or ``frozen`` has learned it
+    is_frozen: bool = False
+
+    @abstractmethod
+    def _learn(self, step: Step = no_step) -> Any:
+        """Learn the solution."""
+
+    @abstractmethod
+    def _without_rows(self) -> Self:
+        """Return a copy without what is only needed for adding rows."""
+
+    @cached_property
+    def solution(self) -> Any:
+        """What queries use, learned from all rows so far."""
+        return self._learn() if self.known is None else self.known
+
+    def fitted(self, batch: Batch, step: Step = no_step) -> Self:
+        value = self.plus(batch, step)
+        known = value._learn(step) if value.known is None else value.known
+        return replace(value, known=known)
+
+    def frozen(self) -> Self:
+        return replace(self._without_rows(), known=self.solution, is_frozen=True)
 
 
 def computed_once(value: Any, name: Any, compute: Callable[[], T]) -> T:
@@ -250,6 +290,23 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
             self._fit_namespace = fit_namespace_of(X)
         else:
             check_fit_namespace(self, X, "partial_fit")
+
+    # ------------------------------------------------------------------ queries
+    def _query(self, X: Any, method: str) -> tuple[Any, Any]:
+        """Return the fitted value and the validated rows for a method.
+
+        This is the only place where a query reads the value. Other threads may replace
+        it at any time.
+        """
+        value = self._value
+        instead = f"sklearn_crt.dask.map_rows(estimator.{method}, X)"
+        refuse_lazy(self, instead, X)
+        check_fit_namespace(self, X, method)
+        return value, self._validated_queries(X)
+
+    def _validated_queries(self, X: Any) -> Any:
+        """Return the rows of a query, as ``fit`` reads them."""
+        return validate_rows(self, X, reset=False)
 
     def merge(self, other: Self) -> Self:
         """Add the training rows of another fitted estimator.

@@ -25,7 +25,7 @@ from ._compat import array_device, cached_property
 from ._fitted import (
     KEPT_ENTRIES,
     Batch,
-    FittedValue,
+    LearnedValue,
     LifeCycle,
     Step,
     frozen_copy,
@@ -37,19 +37,17 @@ from .maps import FeatureMap
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MapSums(FittedValue):
+class MapSums(LearnedValue):
     """A feature map, and the accumulated sums of its features once the map is fixed.
 
     Until the map is fixed, the rows themselves are kept. The features are computed by
     ``sampler``. It is a sampler or transformer that is fitted as soon as there are
-    rows, or None if the rows are used as features.
+    rows, or None if the rows are used as features. The solution has a ``sampler``, too.
     """
 
     sampler: Any
     is_fixed: bool
     kept: tuple[Batch, ...] = ()  # rows whose features are summed once the map is fixed
-    known_total: Any = None  # the value that includes the sums of kept rows, if known
-    is_frozen: bool = False
 
     @staticmethod
     def start(sampler: Any) -> dict[str, Any]:
@@ -72,49 +70,37 @@ class MapSums(FittedValue):
     # -------------------------------------------------------------- life cycle
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
         if self.is_fixed:
-            return self._with_sums_of((batch,), step)
+            return replace(self._with_sums_of((batch,), step), known=None)
         sampler, is_fixed = _fitted_with(self.sampler, batch)
         kept = (*self.kept, batch)
-        value = replace(self, sampler=sampler, kept=kept, known_total=None)
+        value = replace(self, sampler=sampler, kept=kept, known=None)
         n_entries = sum(each.X.shape[0] * each.X.shape[1] for each in kept)
         return value.fixed(step) if is_fixed or n_entries > KEPT_ENTRIES else value
 
-    def fitted(self, batch: Batch, step: Step = no_step) -> Self:
-        """Return a copy fitted to all rows; store their sums even if rows are kept."""
-        value = self.plus(batch, step)
-        return replace(value, known_total=value.summed(step)) if value.kept else value
-
     def fixed(self, step: Step = no_step) -> Self:
         """Return a copy with a fixed map and without kept rows."""
-        total = self.summed(step)
-        sampler = total.sampler
-        if isinstance(total.source, FeatureMap) and isinstance(sampler, LifeCycle):
-            sampler = frozen_copy(sampler)  # a FrozenEstimator is not a LifeCycle
-        return replace(total, sampler=sampler, is_fixed=True)
-
-    def frozen(self) -> Self:
-        return replace(self.fixed(), is_frozen=True)
+        value = self.summed(step)
+        return replace(value, sampler=frozen_sampler(value.sampler), is_fixed=True)
 
     def summed(self, step: Step = no_step) -> Self:
         """Return a copy whose sums include the features of the kept rows."""
-        if not self.kept:
-            return self
-        known = self.known_total or vars(self).get("total")
-        made = known or self._with_sums_of_kept(step)
-        return replace(made, kept=(), known_total=None)
+        return replace(self._with_sums_of_kept(step), kept=()) if self.kept else self
 
     def _with_sums_of_kept(self, step: Step) -> Self:
         return self._with_sums_of(self.kept, step)
 
-    @cached_property
-    def total(self) -> Self:
-        """The value whose sums include all rows, as needed for predictions."""
-        return self.known_total or self.summed()  # the value itself if no rows are kept
+    def frozen(self) -> Self:
+        value, found = super().frozen(), self.solution
+        known = replace(found, sampler=frozen_sampler(found.sampler))
+        return replace(value, known=known)
+
+    def _without_rows(self) -> Self:
+        return replace(self, kept=(), sampler=None)
 
     def __add__(self, other: Self) -> Self:
         if self.is_fixed and other.is_fixed:
             self._check_same_map(other)
-            return self._with_sums_from(other)
+            return replace(self._with_sums_from(other), known=None)
         # add kept rows to the value with a fixed map, or to this one if there is none
         value, rows = (other, self.kept) if other.is_fixed else (self, other.kept)
         for batch in rows:
@@ -145,15 +131,24 @@ class MapSums(FittedValue):
         """Return a copy with the fitted sampler that computed its features."""
         return replace(self, sampler=sampler)
 
-    def check_columns(self, X: Any) -> None:
-        """Raise scikit-learn's error if the number of columns does not match."""
-        expected = getattr(self.sampler, "n_features_in_", X.shape[1])
-        if expected != X.shape[1]:
-            name = type(getattr(self.sampler, "estimator", self.sampler)).__name__
-            raise ValueError(
-                f"X has {X.shape[1]} features, but {name} is expecting {expected} "
-                "features as input."
-            )
+
+def check_columns(sampler: Any, X: Any) -> None:
+    """Raise scikit-learn's error if the number of columns does not match."""
+    expected = getattr(sampler, "n_features_in_", X.shape[1])
+    if expected != X.shape[1]:
+        name = type(getattr(sampler, "estimator", sampler)).__name__
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {name} is expecting {expected} "
+            "features as input."
+        )
+
+
+def frozen_sampler(sampler: Any) -> Any:
+    """Return a frozen copy of a sampler of this package, or another transformer."""
+    is_ours = isinstance(map_of(sampler), FeatureMap)
+    # a FrozenEstimator is not a LifeCycle
+    is_ours = is_ours and isinstance(sampler, LifeCycle)
+    return frozen_copy(sampler) if is_ours else sampler
 
 
 def _fitted_with(sampler: Any, batch: Batch) -> tuple[Any, bool]:

@@ -11,19 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import check_is_fitted
 
 from ._array import (
     asarray_like,
-    check_fit_namespace,
-    refuse_lazy,
     taken,
     to_host,
     to_namespace_of,
     validate_rows,
 )
-from ._compat import _check_partial_fit_first_call, _fit_context, cached_property
-from ._fitted import KEPT_ENTRIES, Batch, FittedValue, LifeCycle, Step, no_step
+from ._compat import _check_partial_fit_first_call, _fit_context
+from ._fitted import KEPT_ENTRIES, Batch, LearnedValue, LifeCycle, Step, no_step
 from ._state import check_names, check_same_params, copied
 from .rows import (
     TableLike,
@@ -330,11 +327,8 @@ class TableLifeCycle(TargetsLifeCycle):
 
     _reader: TableReader
 
-    def _matrix(self, X: Any, method: str) -> np.ndarray:
+    def _validated_queries(self, X: Any) -> np.ndarray:
         """Return the matrix of numbers and codes for a user's table."""
-        check_is_fitted(self)
-        refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
-        check_fit_namespace(self, X, method)
         return self._reader.read(validated_table(self, X, reset=False))
 
     def __sklearn_tags__(self) -> Any:
@@ -347,8 +341,8 @@ class TableLifeCycle(TargetsLifeCycle):
 
 
 @dataclass(frozen=True, eq=False)
-class SampleValue(FittedValue):
-    """A sample of the rows, and a result that is learned from this sample.
+class SampleValue(LearnedValue):
+    """A sample of the rows, from which the solution is learned.
 
     If the sample is a ``DistinctSample``, it depends only on the content of the rows.
     The result then depends neither on their order, nor on whether they are passed at
@@ -358,21 +352,11 @@ class SampleValue(FittedValue):
     choices: Any  # named tuple of the parameters, the seed and the kinds of columns
     # usually a DistinctSample; None before the first rows and after freezing
     sample: Any = None
-    known: Any = None  # result computed by fitted or frozen, or None (see solution)
-    is_frozen: bool = False
     most_rows: ClassVar[int] = 2**12
-
-    @abstractmethod
-    def _learn(self, step: Step = no_step) -> Any:
-        """Learn the result from the sample."""
 
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
         sample = DistinctSample.of([batch], self.most_rows)
         return self + replace(self, sample=sample, known=None)
-
-    def fitted(self, batch: Batch, step: Step = no_step) -> Self:
-        value = self.plus(batch)
-        return replace(value, known=value._learn(step))
 
     def __add__(self, other: Self) -> Self:
         if self.sample is None:
@@ -380,10 +364,5 @@ class SampleValue(FittedValue):
         check_same_params(self.choices._asdict(), other.choices._asdict())
         return replace(self, sample=self.sample + other.sample, known=None)
 
-    def frozen(self) -> Self:
-        return replace(self, sample=None, known=self.solution, is_frozen=True)
-
-    @cached_property
-    def solution(self) -> Any:
-        """The result learned from all rows so far."""
-        return self._learn() if self.known is None else self.known
+    def _without_rows(self) -> Self:
+        return replace(self, sample=None)

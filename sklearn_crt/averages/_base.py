@@ -9,12 +9,10 @@ import numpy as np
 from sklearn.utils import get_tags
 
 from .._array import (
-    check_fit_namespace,
     float_types,
     is_foreign,
     namespace_of,
     on_host,
-    refuse_lazy,
     taken,
     to_host,
     to_namespace_of,
@@ -168,18 +166,14 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
             return False
         return get_tags(transformer).array_api_support
 
-    def _check_rows(self, X, method):
-        """Check that a method can be called with X, and return the fitted averages."""
-        value = value_of(self)
-        refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
-        check_fit_namespace(self, X, method)
-        return value
+    def _validated_queries(self, X):
+        return validate_rows(self, X, reset=False, keep_library=self._keeps_library(X))
 
-    def _blocks_of_sums(self, value, X):
-        """Yield slices of the rows of X and their kernel sums."""
-        X = validate_rows(self, X, reset=False, keep_library=self._keeps_library(X))
-        call = blas_within_processors(X.shape[0])
-        blocks = call(value.blocks_of_sums, X)
+    @staticmethod
+    def _sums(keys, rows):
+        """Yield slices of validated rows and their kernel sums."""
+        call = blas_within_processors(rows.shape[0])
+        blocks = call(keys.sums, rows)
         while (block := call(next, blocks, None)) is not None:
             yield block
 
@@ -229,15 +223,15 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         coupling, and may be too large by a factor of up to two. The user guide gives
         the formula.
         """
-        value = self._check_rows(X, "approximation_error")
-        if not isinstance(value.source, FeatureMap):
+        value, rows = self._query(X, "approximation_error")
+        keys, rows = value.solution, to_host(rows)
+        if not isinstance(keys.source, FeatureMap):
             raise ValueError(
                 "approximation_error needs a sampler of sklearn_crt, but the features "
                 f"of kernel={value.kernel_in_use!r} need not be repeated estimates of "
                 "one kernel."
             )
-        rows = to_host(validate_rows(self, X, reset=False))
-        parts = [np.concatenate(part) for part in zip(*value.total.errors(rows))]
+        parts = [np.concatenate(part) for part in zip(*keys.errors(rows))]
         n_few = int(np.sum(parts[1] < N_EFFECTIVE))
         if n_few:
             warn(
@@ -251,8 +245,8 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         return ApproximationError(self._squeezed(std), n_effective)
 
     def _scores(self, X):
-        value, rows = self._host_rows(X, "score_samples")
-        return self._cast(Similarity.of(value).compared(rows).scores, X)
+        value, rows = self._query(X, "score_samples")
+        return self._cast(Similarity.of(value).compared(to_host(rows)).scores, X)
 
     def _squeezed(self, values):
         """Return results with one column per average, in the shape users expect."""
@@ -286,11 +280,12 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
             return  # sigma was chosen by an error that includes that of the features
         step = max(1, batch.X.shape[0] // _N_CHECKED)
         rows = taken(batch.X, np.arange(0, batch.X.shape[0], step))
-        few = np.median(value.total.effective_features(rows))
+        keys = value.solution
+        few = np.median(keys.effective_features(rows))
         if few < _FEW_FEATURES:
             warn(
                 f"The average of a training row depends on about {few:.0f} of "
-                f"{value.n_components} features, so its relative error is about "
+                f"{keys.n_components} features, so its relative error is about "
                 f"{1 / math.sqrt(max(few, 1)):.0%}. To avoid this, increase "
                 "n_components, decrease sigma, or use the exact kernel, "
                 f"{type(self).__name__}().",
@@ -301,7 +296,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         """Warn if rows that are unlikely to be features are used as features."""
         value: Any = self._value
         is_sum = isinstance(value, FeatureAverages)
-        reason = value.why_no_features() if is_sum else None
+        reason = value.solution.why_no_features() if is_sum else None
         if reason is not None:
             name = type(self).__name__
             warn(
@@ -342,7 +337,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
     @property
     def sigma_(self) -> float | np.ndarray:
         """The inverse length scale that is used."""
-        return self._value.sigma
+        return self._value.solution.sigma
 
     def __sklearn_tags__(self):
         """Return the estimator tags of scikit-learn."""

@@ -17,7 +17,6 @@ from .._array import (
     to_fit_namespace,
     to_host,
     to_namespace_of,
-    validate_rows,
 )
 from .._compat import StrOptions
 from .._fitted import computed_once
@@ -61,7 +60,7 @@ class Smoothing(NamedTuple):
 
     @classmethod
     def _best(cls, value: Any) -> Smoothing:
-        keys, sigma = value.keys, value.sigma
+        keys = value.solution
         X, y, weights = all_rows(keys)
         if not isinstance(value, ExactAverages):
             # leave-one-out frequencies cannot be computed without the rows
@@ -72,10 +71,10 @@ class Smoothing(NamedTuple):
         few = DistinctSample.of([(X, y, weights)], n_rows)
         # inverse of a typical weight, to which tiny weights hardly contribute
         scale = float(few.weights.sum() / (few.weights @ few.weights))
-        parts = [sums.scores for _, sums in keys.sums(few.X, sigma, left_out=True)]
+        parts = [sums.scores for _, sums in keys.sums(few.X, left_out=True)]
         scores = np.maximum(np.concatenate(parts)[:, : keys.targets.n_averages], 0)
         total = scores.sum(axis=1)
-        sizes = effective_sizes(keys, few.X, sigma, left_out=True)
+        sizes = effective_sizes(keys, few.X, left_out=True)
         # the remaining rows get the class prior, which smoothing does not change
         rows = np.flatnonzero((total > 0) & np.isfinite(sizes))
         shares, sizes = scores[rows] / total[rows, None], sizes[rows]
@@ -255,14 +254,14 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         """Proportion of each class, weighted by the sample weights."""
         return to_fit_namespace(self, self._value.seen.shares)
 
-    def _decode(self, value, X, function, instead):
+    def _decode(self, value, rows, function, instead):
         """Apply a function to the class scores of all rows, block by block.
 
         It is called as ``function(scores, prior, weight)``, where ``weight`` is the
         weight of the scores in an average with the class prior, and None stands for 1.
         """
         blocks, n_unreliable = [], 0
-        for _, (scores, _, error) in self._blocks_of_sums(value, X):
+        for _, (scores, _, error) in self._sums(value.solution, rows):
             xp = namespace_of(scores)
             prior = asarray_like(value.seen.shares, scores)
             empty = ~xp.any(scores > 0, axis=1)
@@ -290,14 +289,14 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
             Predicted labels. A row without a positive score is assigned to the most
             frequent class.
         """
-        value = self._check_rows(X, "predict")
+        value, rows = self._query(X, "predict")
         instead = (
             "the class with the largest score is predicted, or the most frequent class "
             "if no score is positive"
         )
         codes = self._decode(
             value,
-            X,
+            rows,
             lambda scores, *_: namespace_of(scores).argmax(scores, axis=1),
             instead,
         )
@@ -321,17 +320,16 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
             For rows where the error of random features is too large, ``class_prior_``
             partly or entirely replaces the probabilities (see the Notes of the class).
         """
-        value = self._check_rows(X, "predict_proba")
+        value, rows = self._query(X, "predict_proba")
         instead = "the class prior is predicted there, in part or altogether"
-        return self._cast(self._probabilities(value, X, probabilities, instead), X)
+        return self._cast(self._probabilities(value, rows, probabilities, instead), X)
 
-    def _probabilities(self, value, X, function, instead):
+    def _probabilities(self, value, rows, function, instead):
         """Return smoothed probabilities or, for features, results of ``function``."""
         if not isinstance(value, RowAverages):
-            return self._decode(value, X, function, instead)
-        shares = self._decode(value, X, probabilities, instead)
-        rows = to_host(validate_rows(self, X, reset=False))
-        sizes = effective_sizes(value.keys, rows, value.sigma)
+            return self._decode(value, rows, function, instead)
+        shares = self._decode(value, rows, probabilities, instead)
+        sizes = effective_sizes(value.solution, to_host(rows))
         return Smoothing.of(value).probabilities(shares, sizes)
 
     def decision_function(self, X: TableLike) -> np.ndarray:
@@ -351,9 +349,9 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
             as usual in scikit-learn: the score of the second class minus that of the
             first.
         """
-        value = self._check_rows(X, "decision_function")
+        value, rows = self._query(X, "decision_function")
         instead = "their scores are replaced by the class prior, in part or altogether"
-        scores = self._probabilities(value, X, normalised, instead)
+        scores = self._probabilities(value, rows, normalised, instead)
         if self.classes_.size == 2:
             scores = scores[:, 1] - scores[:, 0]
         return self._cast(scores, X)

@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
 from .._array import to_host
-from .._fitted import Batch, Step, computed_once, no_step
+from .._fitted import Batch, Step, no_step
 from .._kernel_parameter import RowKernel, copied_sigma, is_auto, row_kernel
 from .._state import same
-from ..rows import Rows, Sigma, Statistics, resolve_sigma
+from ..rows import Sigma, Statistics, resolve_sigma
 from ..rows.sample import DistinctSample
 from ._keys import Keys, Part, as_kind
-from ._local_targets import LocalLinear
 from ._sigma import N_KEYS, N_KEYS_OF_FITS, best_multiple, number_of_distinct_rows
-from ._sums import Averages, KernelSums
+from ._sums import Averages
 from ._targets import Targets
 
 _SEED = 0, 0, 0, 0  # seed of the sample of rows for sigma="median"
 
 
-class Choice(NamedTuple):
-    """Choices based on all rows so far: ``sigma``, the targets and the prototypes."""
-
-    sigma: float | np.ndarray
-    targets: Targets  # for local linear fits, with the chosen penalty
-    points: Any = None  # prototypes, or None if all rows are used
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RowAverages(Averages):
-    """Fitted kernel averages over training rows or over prototypes."""
+    """Fitted kernel averages over training rows or over prototypes.
+
+    The solution is a ``Keys`` object, with the chosen ``sigma`` and the chosen targets:
+    for local linear fits, those with the chosen penalty.
+    """
 
     unfitted: Any  # a copy of the parameter ``kernel`` of the estimator
     kernel: RowKernel
     sigma_parameter: Sigma
     statistics: Statistics
-    known_choice: Choice | None = None  # None if not made yet for these rows
 
     @property
     def _is_auto(self) -> bool:
@@ -62,57 +55,9 @@ class RowAverages(Averages):
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
         """Return the averages after choosing ``sigma``, which later rows may change."""
-        value = self.plus(batch, step)
-        value = replace(value, known_choice=value.choice)
-        value.keys.stored(batch.X, value.sigma)
+        value = super().fitted(batch, step)
+        value.solution.stored(batch.X).frame.check(batch.X)
         return value
-
-    def frozen(self) -> Self:
-        """Return averages with a fixed ``sigma`` and only what predictions need."""
-        choice = self.choice
-        return replace(
-            self,
-            sigma_parameter=choice.sigma,
-            targets=choice.targets,
-            statistics=self.statistics.without_rows(),
-            known_choice=choice,
-            is_frozen=True,
-        )
-
-    @property
-    def choice(self) -> Choice:
-        """The choices based on all rows so far, which are made when first needed."""
-        return self.known_choice or computed_once(self, "computed", self._choose)
-
-    @abstractmethod
-    def _choose(self) -> Choice:
-        """Choose ``sigma`` and the penalty of the targets by leave-one-out error."""
-
-    @property
-    def sigma(self) -> float | np.ndarray:
-        """The inverse length scale for the rows seen so far."""
-        return self.choice.sigma
-
-    @property
-    def chosen_targets(self) -> Targets:
-        """The targets, with the penalty that was chosen by leave-one-out error."""
-        return self.choice.targets.reduced()
-
-    def with_targets(self, targets: Targets) -> Self:
-        """Return a copy that computes other predictions from the same kernel sums."""
-        value = replace(self, known_choice=self.choice._replace(targets=targets))
-        if isinstance(targets, LocalLinear):
-            vars(value)["keys"] = self.keys.with_targets(targets)
-        return value
-
-    @property
-    def keys(self) -> Keys:
-        """The rows or prototypes over which sums are taken, with the chosen targets."""
-        return computed_once(self, "keys", self._chosen_keys)
-
-    @abstractmethod
-    def _chosen_keys(self) -> Keys:
-        """Return the rows or prototypes with the chosen targets."""
 
     @property
     def kernel_in_use(self) -> Any:
@@ -133,9 +78,6 @@ class RowAverages(Averages):
                     f"merge needs the same {name} on both sides, got {mine!r} and "
                     f"{theirs!r}."
                 )
-
-    def blocks_of_sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
-        yield from self.keys.sums(X, self.sigma)
 
 
 def exact_averages(kernel: Any, sigma: Sigma, targets: Targets) -> ExactAverages:
@@ -168,16 +110,11 @@ class ExactAverages(RowAverages):
             parts=(*self.parts, batch[:3]),
             n_given=self.n_given + batch.n_given,
             dropped=dropped,
-            known_choice=None,
+            known=None,
         ).having_seen(batch, self.seen)
         if not self._is_auto:  # raises ValueError if sigma has the wrong shape
-            sigma = resolve_sigma(self.sigma_parameter, value.statistics)
-            value._keys().frame(batch.X, sigma)[0].check(batch.X)
-        return value
-
-    def fitted(self, batch: Batch, step: Step = no_step) -> ExactAverages:
-        value = super().fitted(batch)
-        value._keys().frame(batch.X, value.sigma)[0].check(batch.X)
+            keys = value._keys(resolve_sigma(self.sigma_parameter, value.statistics))
+            keys.frame(batch.X)[0].check(batch.X)
         return value
 
     def __add__(self, other: ExactAverages) -> ExactAverages:
@@ -189,31 +126,35 @@ class ExactAverages(RowAverages):
             n_given=self.n_given + other.n_given,
             dropped=self.dropped
             + tuple(self.n_given + positions for positions in other.dropped),
-            known_choice=None,
+            known=None,
             seen=self.seen + other.seen,
         )
 
-    def _choose(self) -> Choice:
-        """Return the ``sigma`` and the targets with the lowest leave-one-out error."""
+    def _without_rows(self) -> ExactAverages:
+        """Return a copy without statistics; predictions need the rows themselves."""
+        return replace(self, statistics=self.statistics.without_rows())
+
+    def _learn(self, step: Step = no_step) -> Keys:
+        """Choose the ``sigma`` and the targets with the lowest leave-one-out error."""
         first, is_given = self._first_sigma(), not self._is_auto
         is_given = is_given and len(self.targets.candidates()) == 1
         if is_given and not self.targets.is_wide(self.parts[0][0].shape[1]):
-            return Choice(first, self.targets)
+            return self._keys(first)
         parts = (tuple(map(to_host, part)) for part in self.parts)
         is_fit = len(self.targets.candidates()) > 1
         few = DistinctSample.of(parts, N_KEYS_OF_FITS if is_fit else N_KEYS)
-        frame, kind = self._keys().frame(few.X, first)
+        frame, kind = self._keys(first).frame(few.X)
         rows = frame.rows(as_kind(few.X, kind))
         targets = self.targets.adapted(rows, few.weights)
         if is_given:
-            return Choice(first, targets)
+            return self._keys(first, targets)
         encoded = targets.encode(few.y, few.weights, np.float64, rows)
         options = self.kernel, rows, encoded, targets
         if not self._is_auto:
             best = best_multiple(*options, rows.shape[0], np.ones(1))
-            return Choice(first, best.targets)
+            return self._keys(first, best.targets)
         best = best_multiple(*options, number_of_distinct_rows(few))
-        return Choice(first * best.multiple, best.targets)
+        return self._keys(first * best.multiple, best.targets)
 
     def converted(self, converter: Callable[[Any], Any]) -> ExactAverages:
         """Return a copy whose rows belong to another array library or device."""
@@ -221,11 +162,10 @@ class ExactAverages(RowAverages):
             tuple(a if sparse.issparse(a) else converter(a) for a in rows)
             for rows in self.parts
         )
-        return replace(self, parts=parts)
+        known = self.known and replace(self.known, parts=parts)
+        return replace(self, parts=parts, known=known)
 
-    def _chosen_keys(self) -> Keys:
-        return self._keys(self.chosen_targets)
-
-    def _keys(self, targets: Targets | None = None) -> Keys:
+    def _keys(self, sigma: float | np.ndarray, targets: Targets | None = None) -> Keys:
+        targets = (targets or self.targets).reduced()
         origin = self.statistics.query.mean
-        return Keys(self.kernel, targets or self.targets, self.parts, origin)
+        return Keys(self.kernel, sigma, targets, self.parts, origin)

@@ -30,8 +30,10 @@ from .._array import (
     on_host,
     sq_norms,
 )
+from .._compat import cached_property
 from .._fitted import Batch, Step, no_step
-from .._map_sums import MapSums, third_party_features
+from .._map_sums import MapSums, check_columns, map_of, third_party_features
+from .._state import Value
 from .._workers import Workspace
 from ..maps import FeatureMap
 from ..rows import Rows, type_for_weights
@@ -51,6 +53,7 @@ from ._sums import (
     where_cancels,
     with_error,
 )
+from ._targets import Targets
 
 # averages hardly vary if mean inner product / mean squared norm exceeds this ratio
 _ALIKE = 0.6
@@ -148,7 +151,8 @@ class FeatureAverages(MapSums, Averages):
             workspace = Workspace()
             product_type = self.targets.product_type(batch.X)
             dtype = type_for_weights(batch.weights, product_type)
-            for rows, mantissa, exponent in self._features(batch.X, True, workspace):
+            chunks = features_of(self.sampler, batch.X, True, workspace)
+            for rows, mantissa, exponent in chunks:
                 weights = batch.weights[rows]
                 targets = self.targets.encode(batch.y[rows, ...], weights, dtype)
                 sums = sums.with_rows(mantissa, exponent, targets, workspace)
@@ -165,30 +169,56 @@ class FeatureAverages(MapSums, Averages):
             seen=self.seen + other.seen,
         )
 
-    def _features(self, X, key, workspace):
-        """Yield chunks of rows and their features."""
-        self.check_columns(X)
-        if isinstance(self.source, FeatureMap):
-            self.source.frame.check(X)
-            return self.source.iter_log_features(X, key=key, workspace=workspace)
-        return third_party_features(self.source, X)
+    def _learn(self, step: Step = no_step) -> KeyFeatures:
+        total = self.summed(step)
+        return KeyFeatures(total.sampler, self.targets, total.sums, total.norms)
 
-    def blocks_of_sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
+    def _without_rows(self) -> FeatureAverages:
+        # the solution has the sums
+        return replace(super()._without_rows(), sums=FeatureSums(), norms=Norms())
+
+    @property
+    def kernel_in_use(self) -> Any:
+        """The attribute ``kernel_`` of the estimator: the sampler, or ``"linear"``."""
+        sampler = self.solution.sampler
+        return "linear" if sampler is None else sampler
+
+
+@dataclass(frozen=True, eq=False)
+class KeyFeatures(Value):
+    """The sums of the features of all training rows, from which averages are computed.
+
+    It is the counterpart of ``Keys``, which holds the rows themselves.
+    """
+
+    sampler: Any  # None if the rows are the features
+    targets: Targets
+    total: FeatureSums
+    norms: Norms
+
+    @cached_property
+    def source(self) -> Any:
+        """The feature map or fitted transformer that computes the features, or None."""
+        return map_of(self.sampler)
+
+    @property
+    def sigma(self) -> float | np.ndarray:
+        """The inverse length scale of the sampler."""
+        return self.sampler.sigma_
+
+    def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
         """Yield slices of the queries and their kernel sums.
 
         Standard errors are included if terms of opposite sign may cancel.
         """
-        if self is not self.total:
-            yield from self.total.blocks_of_sums(X)
-            return
-        total = self.sums
-        weights, groups = self.targets.weight(total.sums), None
+        total, groups = self.total, None
+        weights = self.targets.weight(total.sums)
         with np.errstate(over="ignore"):  # a wider dtype is used if this overflows
             size = asarray_like(np.abs(total.sums).max(), like_table(X))
         dtype = type_for_weights(size, self.targets.product_type(X))
         sums = total.to(X, dtype)
         workspace = Workspace()
-        for rows, mantissa, exponent in self._features(X, False, workspace):
+        for rows, mantissa, exponent in features_of(self.sampler, X, False, workspace):
             if on_host(X) and not isinstance(self.source, FeatureMap):
                 _check_size(mantissa, sums.sums)
             cancels = find_cancelling(mantissa, total.signed)
@@ -210,12 +240,11 @@ class FeatureAverages(MapSums, Averages):
 
     def errors(self, X: Rows) -> Iterator[ApproximationError]:
         """Yield the standard errors of the averages for chunks of the queries."""
-        sums = self.sums
         groups = group_blocks(self.source)
         workspace = Workspace()
-        for _, mantissa, exponent in self._features(X, False, workspace):
-            weights, _ = sums.scaled(mantissa, exponent, workspace)
-            yield approximation_error(weights, sums, groups, self.targets)
+        for _, mantissa, exponent in features_of(self.sampler, X, False, workspace):
+            weights, _ = self.total.scaled(mantissa, exponent, workspace)
+            yield approximation_error(weights, self.total, groups, self.targets)
 
     def effective_features(self, X: Rows) -> np.ndarray:
         """Return the effective number of features behind the average at each query.
@@ -226,32 +255,30 @@ class FeatureAverages(MapSums, Averages):
         if not isinstance(self.source, FeatureMap) or not on_host(X):
             return np.full(X.shape[0], np.inf)
         found, workspace = [], Workspace()
-        sums = self.sums
-        weight_sums = self.targets.weight(sums.sums)
-        for _, mantissa, exponent in self._features(X, False, workspace):
-            weights, _ = sums.scaled(mantissa, exponent, workspace)
+        weight_sums = self.targets.weight(self.total.sums)
+        for _, mantissa, exponent in features_of(self.sampler, X, False, workspace):
+            weights, _ = self.total.scaled(mantissa, exponent, workspace)
             found.append(effective_number(weights * weight_sums))
         return np.concatenate(found)
 
     @property
-    def kernel_in_use(self) -> Any:
-        """The attribute ``kernel_`` of the estimator: the sampler, or ``"linear"``."""
-        return "linear" if self.sampler is None else self.total.sampler
-
-    @property
-    def sigma(self) -> float | np.ndarray:
-        """The inverse length scale of the sampler."""
-        return self.kernel_in_use.sigma_
-
-    @property
     def n_components(self) -> int:
         """Number of features that the map returns."""
-        return self.total.sums.sums.shape[0]
+        return self.total.sums.shape[0]
 
     def why_no_features(self) -> str | None:
         """Return why the rows are unlikely to be features of a kernel, or None."""
-        total = self.total
-        return total.norms.why_no_features(self.targets.weight(total.sums.sums))
+        return self.norms.why_no_features(self.targets.weight(self.total.sums))
+
+
+def features_of(sampler, X, key, workspace):
+    """Yield chunks of rows and their features."""
+    check_columns(sampler, X)
+    source = map_of(sampler)
+    if isinstance(source, FeatureMap):
+        source.frame.check(X)
+        return source.iter_log_features(X, key=key, workspace=workspace)
+    return third_party_features(source, X)
 
 
 def _check_size(features, sums):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -18,6 +18,7 @@ from .._array import (
     place_of,
     to_namespace_of,
 )
+from .._compat import cached_property
 from .._kernel_parameter import RowKernel
 from .._kernels import (
     LogSum,
@@ -28,6 +29,7 @@ from .._kernels import (
     weights_from_logs,
     with_terms,
 )
+from .._state import Value
 from .._workers import Workspace
 from ..maps import Gaussian
 from ..rows import DenseInputs, Frame, Inputs, Rows, type_for_weights
@@ -78,17 +80,19 @@ class StoredRows(NamedTuple):
             yield some, found
 
 
-@dataclass(frozen=True)
-class Keys:
+@dataclass(frozen=True, eq=False)
+class Keys(Value):
     """Rows or prototypes with targets and weights, over which kernel sums are taken."""
 
     kernel: RowKernel
+    sigma: float | np.ndarray
     targets: Targets
     parts: tuple[Part, ...]
     origin: np.ndarray  # (n_features,)
-    _stored: dict[Any, StoredRows] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+
+    @cached_property
+    def _stored(self) -> dict[Any, StoredRows]:
+        return {}
 
     def with_targets(self, targets: Targets) -> Keys:
         """Return a copy that shares the stored rows; the encoding must be the same."""
@@ -97,13 +101,13 @@ class Keys:
         return other
 
     def sums(
-        self, X: Rows, sigma: float | np.ndarray, *, left_out: bool = False
+        self, X: Rows, *, left_out: bool = False
     ) -> Iterator[tuple[slice, KernelSums]]:
         """Yield slices of the queries and their kernel sums.
 
         With ``left_out``, training rows that are equal to a query are excluded.
         """
-        stored = self.stored(X, sigma)
+        stored = self.stored(X)
         stored.frame.check(X)
         workspace = Workspace() if on_host(X) else None
         size = _DEVICE_ROWS[0] if workspace is None else _QUERY_ROWS
@@ -116,7 +120,7 @@ class Keys:
                 found = self._scaled_sums(stored, queries, workspace, left_out)
             else:
                 found = self._gaussian_sums(stored, queries, cast(Workspace, workspace))
-            values = self.targets.solve(found.values, queries, sigma)
+            values = self.targets.solve(found.values, queries, self.sigma)
             yield rows, KernelSums(values, found.log_scale)
 
     def _gaussian_sums(
@@ -188,16 +192,16 @@ class Keys:
             logs[queries.equal(rows)] = -np.inf
         return logs
 
-    def stored(self, X: Rows, sigma: float | np.ndarray) -> StoredRows:
-        """Return the training rows, prepared for queries like X and for this sigma."""
-        name = place_of(X), sparse.issparse(X), *np.ravel(sigma).tolist()
-        if name not in self._stored:
-            self._stored[name] = self._store(X, sigma)
-        return self._stored[name]
+    def stored(self, X: Rows) -> StoredRows:
+        """Return the training rows, prepared for queries like X."""
+        place = place_of(X), sparse.issparse(X)
+        if place not in self._stored:
+            self._stored[place] = self._store(X)
+        return self._stored[place]
 
-    def _store(self, X: Rows, sigma: float | np.ndarray) -> StoredRows:
+    def _store(self, X: Rows) -> StoredRows:
         """Convert, scale and encode the rows."""
-        frame, kind = self.frame(X, sigma)
+        frame, kind = self.frame(X)
         whole = (to_namespace_of(array, X) for array in joined_parts(self.parts))
         keys, y, weights, *spread = whole
         dtype, xp = type_for_weights(weights, X.dtype), namespace_of(weights)
@@ -214,7 +218,7 @@ class Keys:
             weights = None
         return StoredRows(frame, kind, rows, weights, columns, stacked)
 
-    def frame(self, X: Any, sigma: Any) -> tuple[Frame, Any]:
+    def frame(self, X: Any) -> tuple[Frame, Any]:
         """Return the frame of the rows, and the type to which they are converted.
 
         The type is a sparse type, ``numpy.ndarray``, or None if rows are not converted.
@@ -223,14 +227,14 @@ class Keys:
         kinds = [type(rows) for rows in sides if sparse.issparse(rows)]
         # a callable takes rows that are scaled but not centred
         if callable(self.kernel):
-            return Frame(sigma).to(X), None
+            return Frame(self.sigma).to(X), None
         if kinds and not self.targets.n_products(X.shape[1]):
-            return Frame(sigma), kinds[0]  # centring would make sparse rows dense
+            return Frame(self.sigma), kinds[0]  # centring would make sparse rows dense
         # Centring does not change distances, and reduces their error in float32, which
         # grows with the norms. Without centring, the moments of local linear fits would
         # suffer from cancellation if rows are far from zero. Sparse rows can be made
         # dense for these fits, which use few columns.
-        return Frame(sigma, self.origin).to(X), np.ndarray if kinds else None
+        return Frame(self.sigma, self.origin).to(X), np.ndarray if kinds else None
 
 
 def _norm_term(rows: Inputs) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._array import constant, joined, namespace_of, validate_rows
+from .._array import constant, joined, namespace_of
 from .._compat import Interval, StrOptions
 from .._kernel_parameter import (
     ROW_KERNEL_CONSTRAINTS,
@@ -103,7 +103,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
     @property
     def alpha_(self) -> float:
         """The penalty in use; infinity stands for the kernel average."""
-        return getattr(self._value.chosen_targets, "alphas", (np.inf,))[0]
+        return getattr(self._value.solution.targets, "alphas", (np.inf,))[0]
 
     def slopes(self, X: TableLike) -> np.ndarray:
         r"""Return the slopes of the local linear fits.
@@ -129,14 +129,13 @@ class LocalLinearMixin(BaseNadarayaWatson):
         with the kernel weights held fixed. The derivative of ``predict`` differs from
         them, because the weights change with the row as well.
         """
-        value = self._check_rows(X, "slopes")
-        targets, n_features = value.chosen_targets, self.n_features_in_
+        value, rows = self._query(X, "slopes")
+        keys, n_features = value.solution, self.n_features_in_
+        targets = keys.targets
         if isinstance(targets, LocalLinear):
-            value = value.with_targets(targets.solved_for(Slopes))
-            sums = [sums.scores for _, sums in self._blocks_of_sums(value, X)]
-            values = joined(sums)
+            keys = keys.with_targets(targets.solved_for(Slopes))
+            values = joined([sums.scores for _, sums in self._sums(keys, rows)])
         else:
-            rows = validate_rows(self, X, reset=False)
             size = rows.shape[0], n_features * targets.n_averages
             values = constant(size, 0.0, rows)
         shape = values.shape[0], n_features, targets.n_averages
@@ -244,8 +243,8 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         self.remainder = remainder
         self.clip = clip
 
-    def _decode(self, value, X):
-        predictions = super()._decode(value, X)
+    def _decode(self, value, rows):
+        predictions = super()._decode(value, rows)
         return value.seen.clipped(predictions) if self.clip else predictions
 
 

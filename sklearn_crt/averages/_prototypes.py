@@ -27,7 +27,7 @@ from .._kernel_parameter import (
 from ..rows import Centers, Frame, Rows, Sigma, Statistics, resolve_sigma
 from ..rows.centers import DIGITS, allocate, distinct_rows, split_groups
 from ..rows.sample import hashes
-from ._exact import Choice, RowAverages
+from ._exact import RowAverages
 from ._keys import Keys, as_kind
 from ._sigma import WIDE_OCTAVES, HeldOutRows, best_multiple_left
 from ._targets import Targets
@@ -230,7 +230,7 @@ class PrototypeAverages(RowAverages):
     def plus(self, batch: Batch, step: Step = no_step) -> PrototypeAverages:
         X, y, weights = map(to_host, batch[:3])  # k-means runs on the host
         statistics = self._read((X, weights))
-        value = replace(self, statistics=statistics, known_choice=None)
+        value = replace(self, statistics=statistics, known=None)
         value = value.having_seen(batch, self.seen)
         if not isinstance(self.sigma_parameter, str):
             # raises ValueError if sigma has the wrong shape
@@ -328,27 +328,27 @@ class PrototypeAverages(RowAverages):
             statistics=self.statistics + other.statistics,
             points=self.points + other.points,
             left_out=left_out,
-            known_choice=None,
+            known=None,
             seen=self.seen + other.seen,
         )._within_memory()
 
-    def frozen(self) -> PrototypeAverages:
-        """Return the averages over the prototypes, without the rows themselves."""
-        points = (self.choice.points,)
-        return replace(super().frozen(), points=points, left_out=None)
+    def _without_rows(self) -> PrototypeAverages:
+        statistics = self.statistics.without_rows()
+        return replace(self, points=(), left_out=None, statistics=statistics)
 
     @property
     def kernel_in_use(self) -> Prototypes:
         """A copy of the estimator's parameter ``kernel`` with the fitted prototypes."""
         fitted = clone(self.unfitted)
-        fitted.prototypes_ = self.choice.points.centers
+        ((points, _, weights, _),) = self.solution.parts
+        fitted.prototypes_ = Centers(points, weights)
         return fitted
 
-    def _choose(self) -> Choice:
+    def _learn(self, step: Step = no_step) -> Keys:
         """Choose ``sigma`` and the targets, and compute the prototypes."""
         whole = Points.joined(self.points)
         sigma, rows = self._first_sigma(), whole.centers.points
-        frame, kind = self._keys(whole).frame(rows, sigma)
+        frame, kind = self._frame(whole, rows, sigma)
         frame.check(rows)
         points, labels = self._reduced(whole, self.unfitted.n_prototypes, sigma)
         targets, centers = self.targets, points.centers
@@ -360,7 +360,8 @@ class PrototypeAverages(RowAverages):
             left_out = left_out.moved(labels)
             best = self._best(points, sigma, left_out, targets)
             sigma, targets = sigma * best.multiple, best.targets
-        return Choice(sigma, targets, points)
+        targets = targets.reduced()
+        return self._keys(points, sigma, targets, targets.scaled(points.spread, sigma))
 
     @property
     def _is_left_out(self):
@@ -397,7 +398,7 @@ class PrototypeAverages(RowAverages):
             n_steps = 2 if self.targets.n_products(1) == 0 else None
             groups = split_groups(centers.points, sigma, groups)
         counts = allocate(np.bincount(groups, centers.weights), n_points)
-        frame, _ = self._keys(whole).frame(centers.points, sigma)
+        frame, _ = self._frame(whole, centers.points, sigma)
         labels, parts, n_before = np.empty(len(y), dtype=int), [], 0
         for group in np.flatnonzero(counts):
             own = np.flatnonzero(groups == group)
@@ -416,8 +417,7 @@ class PrototypeAverages(RowAverages):
     def _best(self, points, sigma, left, targets):
         """Return the multiple of sigma and the targets with the lowest error."""
         octaves = WIDE_OCTAVES if self._is_auto else np.ones(1)
-        keys = self._keys(points)
-        frame, kind = keys.frame(left.X, sigma)
+        frame, kind = self._frame(points, left.X, sigma)
         left = left._replace(X=frame.rows(as_kind(left.X, kind)))
         rows = frame.rows(as_kind(points.centers.points, kind))
         spread = targets.scaled(points.spread, sigma)
@@ -425,18 +425,19 @@ class PrototypeAverages(RowAverages):
         rest = targets.encode(*parts), targets, octaves
         return best_multiple_left(self.kernel, left, rows, *rest)
 
-    def _chosen_keys(self) -> Keys:
-        sigma, _, points = self.choice
-        targets = self.chosen_targets
-        spread = targets.scaled(points.spread, sigma)
-        return self._keys(points, spread, targets=targets)
+    def _frame(self, points, X, sigma):
+        """Return the frame of the points and of other rows, as ``Keys.frame`` does."""
+        return self._keys(points, sigma, self.targets).frame(X)
 
     def _keys(
-        self, points: Points, *spread: np.ndarray, targets: Targets | None = None
+        self,
+        points: Points,
+        sigma: float | np.ndarray,
+        targets: Targets,
+        *spread: np.ndarray,
     ) -> Keys:
         part = points.centers.points, points.y, points.centers.weights, *spread
-        origin = self.statistics.query.mean
-        return Keys(self.kernel, targets or self.targets, (part,), origin)
+        return Keys(self.kernel, sigma, targets, (part,), self.statistics.query.mean)
 
 
 def _averages(y, share, labels):

@@ -14,7 +14,6 @@ from .._array import (
     namespace_of,
     to_fit_namespace,
     to_host,
-    validate_rows,
 )
 from .._fitted import computed_once
 from .._kernels import least_log
@@ -47,8 +46,7 @@ class Residuals:
     """Leave-one-out residuals of training rows, and error scales based on them."""
 
     similarity: Similarity
-    keys: Keys  # a sample of the training rows
-    sigma: float | np.ndarray  # for the kernel that weights residuals
+    keys: Keys  # a sample of the training rows, with the kernel that weights residuals
     predictions: np.ndarray  # (n_rows, n_outputs), leave-one-out
     squares: np.ndarray  # (n_rows, n_outputs), squared residuals
     weights: np.ndarray  # (n_rows,), with mean 1
@@ -63,17 +61,20 @@ class Residuals:
 
     @classmethod
     def _computed(cls, value: Any) -> Residuals:
-        keys, similarity, seen = value.keys, Similarity.of(value), value.seen
+        keys, similarity, seen = value.solution, Similarity.of(value), value.seen
         few = similarity.few
-        predictions = leave_one_out_predictions(keys, few.X, value.sigma)
+        predictions = leave_one_out_predictions(keys, few.X)
         predictions = np.clip(predictions, seen.least, seen.most)
         residuals = few.y - predictions
         weights = few.weights * (len(few.weights) / few.weights.sum())
         share = few.weights / few.weights.sum()
         found = cls(
             similarity,
-            replace(keys, parts=((few.X, few.y, weights),)),
-            _RESIDUAL_SIGMA * value.sigma,
+            replace(
+                keys,
+                sigma=_RESIDUAL_SIGMA * keys.sigma,
+                parts=((few.X, few.y, weights),),
+            ),
             predictions,
             residuals**2,
             weights,
@@ -104,7 +105,7 @@ class Residuals:
         # predictions (n_queries, n_outputs)
         found = np.empty(predictions.shape)
         mean = self.weights @ self.squares / self.weights.sum()
-        for rows, logs in log_kernels(self.keys, X, self.sigma, left_out=left_out):
+        for rows, logs in log_kernels(self.keys, X, left_out=left_out):
             for k, queries in enumerate(predictions[rows].T):
                 near = logs + self._log_prediction_kernel(queries, k)
                 shares = shares_of(near, self.weights)
@@ -129,13 +130,11 @@ class Residuals:
         return -0.5 * np.subtract.outer(queries / width, own / width) ** 2
 
 
-def leave_one_out_predictions(
-    keys: Keys, X: Rows, sigma: float | np.ndarray
-) -> np.ndarray:
+def leave_one_out_predictions(keys: Keys, X: Rows) -> np.ndarray:
     """Predict each row without using the row itself or its copies."""
     _, y, weights = all_rows(keys)
     predictions = np.tile(np.average(y, axis=0, weights=weights), (X.shape[0], 1))
-    for rows, sums in keys.sums(X, sigma, left_out=True):
+    for rows, sums in keys.sums(X, left_out=True):
         found = keys.targets.weight(sums.scores)
         has_any = (found > 0) & (sums.log_scale[:, 0] > least_log(sums.log_scale))
         values = sums.scores[has_any, :-1] / found[has_any, None]
@@ -215,17 +214,17 @@ class NadarayaWatsonRegressor(
         return to_fit_namespace(self, self._value.seen.mean)
 
     def _mean_and_std(self, X, return_std):
-        value = self._check_rows(X, "predict")
+        value, rows = self._query(X, "predict")
         if not return_std:
-            return self._decode(value, X), None
+            return self._decode(value, rows), None
         self._check_can_leave_out()
-        rows = to_host(validate_rows(self, X, reset=False))
-        found, deviations, _ = self._with_deviations(value, X, rows)
+        found, deviations, _ = self._with_deviations(value, rows)
         return found, deviations * Residuals.of(value).errors.root_mean_squares
 
-    def _with_deviations(self, value, X, rows):
+    def _with_deviations(self, value, rows):
         """Return predictions, their deviations, and predictions clipped to targets."""
-        residuals, found = Residuals.of(value), self._decode(value, X)
+        residuals, found = Residuals.of(value), self._decode(value, rows)
+        rows = to_host(rows)
         inside = np.clip(to_host(found), value.seen.least, value.seen.most)
         compared = residuals.similarity.compared(rows)
         return found, residuals.deviations(rows, inside, compared), inside
@@ -233,10 +232,10 @@ class NadarayaWatsonRegressor(
     def _squeezed(self, values):
         return values[:, 0] if self._one_output else values
 
-    def _decode(self, value, X):
+    def _decode(self, value, rows):
         """Return the predictions as an array of shape (n_rows, n_outputs)."""
         blocks, n_unreliable = [], 0
-        for _, (scores, _, error) in self._blocks_of_sums(value, X):
+        for _, (scores, _, error) in self._sums(value.solution, rows):
             xp, mean = namespace_of(scores), asarray_like(value.seen.mean, scores)
             weights = scores[:, -1]
             empty = ~(weights > 0)
@@ -259,8 +258,8 @@ class NadarayaWatsonRegressor(
         return joined(blocks)
 
     def _quantiles(self, X, method, levels):
-        value, rows = self._host_rows(X, method)
-        _, deviations, predictions = self._with_deviations(value, X, rows)
+        value, rows = self._query(X, method)
+        _, deviations, predictions = self._with_deviations(value, rows)
         errors, seen = Residuals.of(value).errors, value.seen
         found = errors.quantiles(deviations, levels) + predictions[..., None]
         if getattr(self, "clip", False):

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_scalar, gen_batches
 
-from .._array import to_host, validate_rows, within_working_memory
+from .._array import to_host, within_working_memory
 from .._compat import available_if
 from .._kernel_parameter import is_row_kernel
 from .._kernels import least_log, weights_from_logs
@@ -31,7 +31,7 @@ def all_rows(keys: Keys) -> tuple[Any, np.ndarray, np.ndarray]:
 
 
 def log_kernels(
-    keys: Keys, X: Any, sigma: float | np.ndarray, *, left_out: bool = False
+    keys: Keys, X: Any, *, left_out: bool = False
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield slices of queries and their log kernel values for all training rows.
 
@@ -39,7 +39,7 @@ def log_kernels(
     it is a training row, the query itself.
     """
     # -> (n_queries, n_rows), in float64
-    stored = keys.stored(X, sigma)
+    stored = keys.stored(X)
     stored.frame.check(X)
     size = max(1, within_working_memory(_BYTES) // (8 * stored.rows.shape[0]))
     for batch in gen_batches(X.shape[0], size):
@@ -64,16 +64,14 @@ def shares_of(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return shares
 
 
-def effective_sizes(
-    keys: Keys, X: Any, sigma: float | np.ndarray, *, left_out: bool = False
-) -> np.ndarray:
+def effective_sizes(keys: Keys, X: Any, *, left_out: bool = False) -> np.ndarray:
     """Return the effective number of training rows behind each prediction.
 
     The number is infinite if all kernel values of a query vanish.
     """
     # -> (n_queries,)
     found, (*_, weights) = np.empty(X.shape[0]), all_rows(keys)
-    for batch, logs in log_kernels(keys, X, sigma, left_out=left_out):
+    for batch, logs in log_kernels(keys, X, left_out=left_out):
         shares, peaks = weights_from_logs(logs)
         shares *= weights
         total = shares.sum(axis=1)
@@ -85,22 +83,18 @@ def effective_sizes(
     return found
 
 
-def log_totals(
-    keys: Keys, X: Any, sigma: float | np.ndarray, *, left_out: bool = False
-) -> np.ndarray:
+def log_totals(keys: Keys, X: Any, *, left_out: bool = False) -> np.ndarray:
     """Return the logarithm of the total kernel weight for each query."""
     # -> (n_queries,)
     found, (*_, weights) = np.empty(X.shape[0]), all_rows(keys)
-    for batch, logs in log_kernels(keys, X, sigma, left_out=left_out):
+    for batch, logs in log_kernels(keys, X, left_out=left_out):
         shares, peaks = weights_from_logs(logs, overwrite=True)
         with np.errstate(divide="ignore"):
             found[batch] = np.log(shares @ weights) + peaks[:, 0]
     return found
 
 
-def prediction_weights(
-    keys: Keys, X: Any, sigma: float | np.ndarray
-) -> Iterator[np.ndarray]:
+def prediction_weights(keys: Keys, X: Any) -> Iterator[np.ndarray]:
     """Yield the weights of all training rows in predictions, for batches of queries."""
     # -> (n_queries, n_rows)
     targets: Any = keys.targets
@@ -108,11 +102,11 @@ def prediction_weights(
     is_fit = isinstance(targets, LocalLinear)
     if is_fit:  # a linear fit corresponds to a kernel that depends on the query
         planes = keys.with_targets(targets.solved_for(Planes))
-        found = [to_host(sums.scores) for _, sums in planes.sums(X, sigma)]
+        found = [to_host(sums.scores) for _, sums in planes.sums(X)]
         slopes, offsets = np.split(np.concatenate(found), [X.shape[1]], axis=1)
-        frame, _ = keys.frame(X, sigma)
+        frame, _ = keys.frame(X)
         points = frame.rows(rows).dense
-    for batch, logs in log_kernels(keys, X, sigma):
+    for batch, logs in log_kernels(keys, X):
         shares = shares_of(logs, weights)
         if is_fit:
             shares *= targets.kept(shares / weights, weights)
@@ -141,10 +135,9 @@ def stores_rows(model: Any) -> bool:
 class RowWeightsMixin:
     """Methods that return the weights of training rows or prototypes in predictions."""
 
-    _blocks_of_sums: Any
     _cast: Any
     _float_type: Any
-    _check_rows: Any
+    _query: Any
 
     @available_if(stores_rows)
     def kernel_weights(
@@ -217,10 +210,9 @@ class RowWeightsMixin:
         """
         if n_largest is not None:
             check_scalar(n_largest, "n_largest", Integral, min_val=1)
-        value, rows = self._host_rows(X, "kernel_weights")
-        keys = value.keys
+        value, rows = self._query(X, "kernel_weights")
         blocks = []
-        for shares in prediction_weights(keys, rows, value.sigma):
+        for shares in prediction_weights(value.solution, to_host(rows)):
             n_rows = shares.shape[1]
             some = np.where(np.abs(shares) > CUT / n_rows, shares, 0)
             some /= some.sum(axis=1, keepdims=True)
@@ -280,10 +272,11 @@ class RowWeightsMixin:
         >>> model.effective_sample_size([[0.5], [9.0]]).round(2)
         array([2.2, 1. ])
         """
-        value, rows = self._host_rows(X, "effective_sample_size")
-        found = effective_sizes(value.keys, rows, value.sigma)
+        value, rows = self._query(X, "effective_sample_size")
+        keys = value.solution
+        found = effective_sizes(keys, to_host(rows))
         # if all kernel values vanish, the prediction is the mean of all targets
-        return self._cast(np.minimum(found, all_rows(value.keys)[2].sum()), X)
+        return self._cast(np.minimum(found, all_rows(keys)[2].sum()), X)
 
     @available_if(stores_rows)
     def log_weights(self, X: TableLike) -> np.ndarray:
@@ -327,11 +320,6 @@ class RowWeightsMixin:
         >>> bool(np.ptp(gaps) < 1e-6)
         True
         """
-        value, rows = self._host_rows(X, "log_weights")
+        value, rows = self._query(X, "log_weights")
         call = blas_within_processors(rows.shape[0])
-        return self._cast(call(log_totals, value.keys, rows, value.sigma), X)
-
-    def _host_rows(self, X, method):
-        """Return the fitted value and the validated rows, in host memory."""
-        value = self._check_rows(X, method)
-        return value, to_host(validate_rows(self, X, reset=False))
+        return self._cast(call(log_totals, value.solution, to_host(rows)), X)

@@ -47,7 +47,6 @@ class Similarity:
 
     few: DistinctSample  # a sample of the training rows
     keys: Keys
-    sigma: float | np.ndarray
     scaler: Any  # a StandardScaler
     neighbors: Any  # NearestNeighbors of the standardised rows
     logs: Distribution
@@ -68,7 +67,7 @@ class Similarity:
         from sklearn.neighbors import NearestNeighbors
         from sklearn.preprocessing import StandardScaler
 
-        keys, sigma = value.keys, value.sigma
+        keys = value.solution
         few = DistinctSample.of([all_rows(keys)], N_KEYS)
         first = slice(N_LEFT_OUT)
         X, weights = few.X[first, ...], few.weights[first]
@@ -82,10 +81,10 @@ class Similarity:
         level = np.array([_USUAL_DISTANCES])
         unit = weighted_quantiles(weights[None], distances, level).item()
         neighbors.set_params(n_neighbors=max(n_neighbors - 1, 1))
-        logs = log_totals(keys, X, sigma, left_out=True)
+        logs = log_totals(keys, X, left_out=True)
         of_logs = Distribution.of(logs, weights)
         of_closeness = Distribution.of(-distances, weights)
-        found = cls(few, keys, sigma, scaler, neighbors, of_logs, of_closeness, unit)
+        found = cls(few, keys, scaler, neighbors, of_logs, of_closeness, unit)
         both = Distribution.of(found._least_share(logs, distances), weights)
         found = replace(found, both=both)
         return replace(found, left_out=found._compared(logs, distances))
@@ -93,7 +92,7 @@ class Similarity:
     def compared(self, X: Rows) -> ComparedRows:
         """Compare rows with all training rows."""
         closest, _ = self.neighbors.kneighbors(self.scaler.transform(X))
-        logs = log_totals(self.keys, X, self.sigma)
+        logs = log_totals(self.keys, X)
         return self._compared(logs, closest.mean(axis=1))
 
     def _compared(self, logs: np.ndarray, distances: np.ndarray) -> ComparedRows:

@@ -14,7 +14,6 @@ block are dependent.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -31,12 +30,12 @@ from .._array import (
     to_host,
     transposed,
 )
-from .._fitted import Batch, FittedValue
+from .._fitted import Batch, LearnedValue
 from .._kernel_parameter import RowKernel
 from .._kernels import LogSum, in_type, log_sum, weights_from_logs
 from .._workers import Workspace
 from ..maps import FeatureMap, FrequencyMap, Gaussian, RadialKernel
-from ..rows import Inputs, Rows
+from ..rows import Inputs
 from ._targets import Targets
 
 N_GROUPS = 16  # number of groups of frequencies in the jackknife
@@ -57,15 +56,16 @@ class KernelSums(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Averages(FittedValue):
+class Averages(LearnedValue):
     """Base class of fitted kernel averages.
 
-    Subclasses store training rows, prototypes, or sums of features times targets.
+    Subclasses store training rows, prototypes, or sums of features times targets. The
+    method ``sums`` of the solution yields slices of the queries and their kernel sums,
+    as ``KernelSums``; its attribute ``sigma`` is the inverse length scale.
     """
 
     targets: Targets
     seen: Any = None  # statistics of the targets of all rows
-    is_frozen: bool = False
 
     def having_seen(self, batch: Batch, before: Any) -> Self:
         """Return a copy whose target statistics include another batch."""
@@ -76,15 +76,6 @@ class Averages(FittedValue):
     @abstractmethod
     def kernel_in_use(self) -> Any:
         """The attribute ``kernel_`` of the estimator."""
-
-    @property
-    @abstractmethod
-    def sigma(self) -> Any:
-        """The attribute ``sigma_`` of the estimator."""
-
-    @abstractmethod
-    def blocks_of_sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
-        """Yield slices of the queries and their kernel sums."""
 
 
 class FeatureSums(NamedTuple):

@@ -12,9 +12,7 @@ from sklearn.utils import check_random_state
 
 from .._array import (
     Array,
-    check_fit_namespace,
     refuse_device,
-    refuse_lazy,
     to_host,
     to_namespace_of,
     validate_rows,
@@ -365,10 +363,7 @@ class LearnedMetric(
         TypeError
             If ``array_api_dispatch=True`` and X is on a device other than the CPU.
         """
-        value = self._value
-        refuse_lazy(self, "sklearn_crt.dask.map_rows(metric.transform, X)", X)
-        check_fit_namespace(self, X, "transform")
-        rows = validate_rows(self, X, reset=False)
+        value, rows = self._query(X, "transform")
         refuse_device(self, rows, "")
         metric = value.solution
         return to_namespace_of(mapped(metric.features, metric.components, rows), X)

@@ -13,12 +13,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import column_or_1d, get_tags
 
-from .._array import (
-    check_fit_namespace,
-    refuse_device,
-    refuse_lazy,
-    to_namespace_of,
-)
+from .._array import refuse_device, to_namespace_of
 from .._compat import Interval, RandomState, StrOptions, _fit_context, warn
 from .._fitted import Batch
 from .._kernel_parameter import (
@@ -35,7 +30,7 @@ from .._supervised import SupervisedLifeCycle
 from ..rows import Sigma, TableLike
 from ..rows.raw_table import TableReader, read_table_and_targets, validated_table
 from ._effects import EffectsMixin
-from ._sums import FEWEST, RidgeSums, Settings
+from ._sums import FEWEST, RidgeSums, Settings, results, unexplained
 
 # weights with a larger mean are unlikely to be counts of repeated rows
 _MOST_MEAN_WEIGHT = 10.0
@@ -281,30 +276,20 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
             )
 
     # -------------------------------------------------------------- predictions
-    def _predictions(self, X, method, function, value=None):
-        """Evaluate a function of the fitted value and the features of the given rows.
-
-        Return its results, the validated rows and the value.
-        """
-        value = self._value if value is None else value
-        check_fit_namespace(self, X, method)
-        refuse_lazy(self, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
+    def _validated_queries(self, X):
         rows = self._validated(X, reset=False)
         refuse_device(self, rows, "")
-        found = value.predictions(rows, lambda Z: function(value, Z))
-        return found, rows, value
+        return rows
 
-    def _variances(self, X, method):
-        """Return variances of predictions in units of the noise, and the value."""
-
-        def variances(value, Z):
-            return (value.solution.variance(Z),)
-
-        (found,), rows, value = self._predictions(X, method, variances)
-        return found + value.unexplained(rows), value
+    @staticmethod
+    def _variances(solution, rows):
+        """Return variances of predictions in units of the noise."""
+        (found,) = results(solution.sampler, rows, lambda Z: (solution.variance(Z),))
+        return found + unexplained(solution, rows)
 
     def _scores(self, X):
-        found, value = self._variances(X, "score_samples")
+        value, rows = self._query(X, "score_samples")
+        found = self._variances(value.solution, rows)
         return to_namespace_of(value.solution.scores(found), X)
 
     def effective_sample_size(self, X: TableLike) -> np.ndarray:
@@ -337,7 +322,8 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         >>> bool(sizes[0] > 20), bool(sizes[1] < 1)
         (True, True)
         """
-        found, _ = self._variances(X, "effective_sample_size")
+        value, rows = self._query(X, "effective_sample_size")
+        found = self._variances(value.solution, rows)
         with np.errstate(divide="ignore"):
             return to_namespace_of(1 / found.max(axis=1), X)
 
@@ -369,7 +355,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
             1024.
         """
         columns: dict[str, list] = {}
-        for row in self._value.table:
+        for row in self._value.solution.table:
             sigma = row["sigma"]
             single = sigma is not None and np.ndim(sigma) == 0
             values = {
@@ -389,7 +375,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
     @property
     def kernel_(self) -> Any:
         """The fitted sampler or transformer, or ``"linear"``."""
-        sampler = self._value.fitted_sampler
+        sampler = self._value.solution.sampler
         return "linear" if sampler is None else sampler
 
     @property
@@ -417,7 +403,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
     @property
     def loo_errors_(self) -> np.ndarray:
         """Leave-one-out errors for each sigma and penalty."""
-        errors = np.array([row["error"] for row in self._value.table])
+        errors = np.array([row["error"] for row in self._value.solution.table])
         return errors[..., 0] if errors.shape[-1] == 1 else errors
 
     def __sklearn_tags__(self):

@@ -12,6 +12,7 @@ from .._kernel_parameter import KernelLike
 from .._supervised import LabelsMixin, ProbabilitiesMixin
 from ..rows import Sigma
 from ._base import BaseRandomFeatureRidge
+from ._sums import results
 
 
 class RandomFeatureRidgeClassifier(
@@ -155,18 +156,17 @@ class RandomFeatureRidgeClassifier(
     def _squeezed(self, values):
         return values
 
-    def _expected(self, X, value):
+    def _expected(self, value, rows):
         """Return the predicted indicators of the classes, (n, k)."""
-
-        def scores(value, Z):
-            return (value.solution.predict(Z),)
-
-        return self._predictions(X, "effects", scores, value)[0][0]
+        solution = value.solution
+        return results(solution.sampler, rows, lambda Z: (solution.predict(Z),))[0]
 
     def _probabilities(self, X, method):
-        def probabilities(value, Z):
-            solution = value.solution
+        value, rows = self._query(X, method)
+        solution = value.solution
+
+        def probabilities(Z):
             return (solution.calibration.probabilities(solution.predict(Z)),)
 
-        (found,), rows, _ = self._predictions(X, method, probabilities)
+        (found,) = results(solution.sampler, rows, probabilities)
         return found, rows.dtype

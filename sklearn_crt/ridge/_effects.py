@@ -36,6 +36,7 @@ class EffectsMixin:
     n_features_in_: int
     _validated: Any
     _expected: Any
+    _query: Any
 
     @available_if(_has_effects)
     def effects(self, X: TableLike) -> Effects:
@@ -66,10 +67,9 @@ class EffectsMixin:
             indicators of the classes (with two classes, to their difference), from
             which the class probabilities are computed.
         """
-        value = self._value
-        rows = self._validated(X, reset=False)
+        value, rows = self._query(X, "effects")
         solution, settings = value.solution, value.settings
-        anova = value.fitted_sampler._map_of_matrix
+        anova = solution.sampler._map_of_matrix
         values, shift = anova.effects(rows, solution.coef)
         intercept = solution.intercept + shift
         groups = anova.learned.encoding.groups
@@ -80,7 +80,7 @@ class EffectsMixin:
         labels = _check_feature_names_in(self)
         names = [" & ".join(labels[j] for j in each) for each in columns]
         if anova.learned.kernel.order == "all" or settings.clip:
-            total = self._expected(X, value)
+            total = self._expected(value, rows)
             rest = total - intercept - values.sum(axis=1)
             values = np.concatenate([values, rest[:, None]], axis=1)
             names, columns = [*names, "remainder"], [*columns, ()]
@@ -95,8 +95,8 @@ class EffectsMixin:
 
         For classifiers, the deviation is None.
         """
-        value = self._value
-        solution, anova = value.solution, value.fitted_sampler._map_of_matrix
+        solution = self._value.solution
+        anova = solution.sampler._map_of_matrix
         V = np.zeros((grid[0].size, self.n_features_in_))
         for j, values in zip(columns, grid, strict=True):
             V[:, j] = values.ravel()

@@ -14,6 +14,7 @@ from .._quantiles import IntervalsMixin
 from .._supervised import NumbersMixin
 from ..rows import Sigma
 from ._base import BaseRandomFeatureRidge
+from ._sums import results, unexplained
 
 
 class RandomFeatureRidge(
@@ -189,16 +190,18 @@ class RandomFeatureRidge(
         return self._squeezed(self._value.solution.noise)
 
     def _mean_and_std(self, X, return_std):
-        mean, variance, value = self._moments(X, "predict", variance=return_std)
+        value, rows = self._query(X, "predict")
+        mean, variance = self._moments(value, rows, variance=return_std)
         if not return_std:
             return mean, None
         return mean, np.sqrt(value.solution.noise * (1 + variance))
 
-    def _moments(self, X, method, *, variance=True, value=None):
-        """Return predictions, variances relative to the noise, and the fitted value."""
+    @staticmethod
+    def _moments(value, rows, *, variance=True):
+        """Return predictions, and their variances relative to the noise."""
+        solution = value.solution
 
-        def predictions(value, Z):
-            solution = value.solution
+        def predictions(Z):
             if not value.settings.clip:
                 mean = solution.predict(Z)
                 return (mean, solution.variance(Z)) if variance else (mean,)
@@ -206,17 +209,18 @@ class RandomFeatureRidge(
             mean = solution.predict(Z, found)
             return np.clip(mean, solution.least, solution.most), found
 
-        (mean, *rest), rows, value = self._predictions(X, method, predictions, value)
+        mean, *rest = results(solution.sampler, rows, predictions)
         if not (variance and rest):
-            return mean, None, value
-        return mean, rest[0] + value.unexplained(rows), value
+            return mean, None
+        return mean, rest[0] + unexplained(solution, rows)
 
-    def _expected(self, X, value):
+    def _expected(self, value, rows):
         """Return the same predictions as ``predict``, (n, k)."""
-        return self._moments(X, "effects", variance=False, value=value)[0]
+        return self._moments(value, rows, variance=False)[0]
 
     def _quantiles(self, X, method, levels):
-        mean, variance, value = self._moments(X, method)
+        value, rows = self._query(X, method)
+        mean, variance = self._moments(value, rows)
         solution = value.solution
         errors = solution.calibration.quantiles(np.sqrt(1 + variance), levels)
         values = mean[..., None] + errors

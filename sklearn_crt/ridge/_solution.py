@@ -92,7 +92,10 @@ class Solution(Value):
     # distribution of the negative leave-one-out variances; None for regression
     similarities: Distribution | None
     is_balanced: bool  # whether both of two classes have the same total weight
-    calibration: Errors | Link | None = None  # computed only for the best sigma
+    # only for the best sigma
+    calibration: Errors | Link | None = None
+    sampler: Any = None  # computes the features; None if the rows are the features
+    table: tuple[dict[str, Any], ...] = ()  # the scores of each sigma
 
     @property
     def intercept(self) -> np.ndarray:

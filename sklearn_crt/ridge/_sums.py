@@ -12,18 +12,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from .._compat import cached_property
-from .._fitted import (
-    Batch,
-    LifeCycle,
-    Step,
-    computed_once,
-    no_step,
-    value_of,
-    with_value,
-)
+from .._fitted import Batch, LifeCycle, Step, no_step, value_of, with_value
 from .._kernel_parameter import is_row_kernel
-from .._map_sums import MapSums, map_of
+from .._map_sums import MapSums, check_columns, map_of
 from .._quantiles import Errors, LeftOut
 from .._state import same
 from ..averages._exact import as_kind
@@ -140,12 +131,10 @@ class RidgeSums(MapSums):
     scores_before: tuple[dict, ...] = ()
     # whether two classes get the same total weight; None to compare both options
     balances: bool | None = None
-    # solutions, if they have been computed from the moments
-    solved: tuple[Solution, ...] = ()
 
     # -------------------------------------------------------------- life cycle
     def plus(self, batch: Batch, step: Step = no_step) -> RidgeSums:
-        self.check_columns(batch.X)
+        check_columns(self.sampler, batch.X)
         value = self
         if self.resizes and not (self.is_fixed or isinstance(self.sampler, LifeCycle)):
             # Nystroem is fitted to the first batch, with at most one feature per row
@@ -154,45 +143,29 @@ class RidgeSums(MapSums):
             value = replace(value, sampler=sampler)
         return super(RidgeSums, value).plus(batch, step)
 
-    def fitted(self, batch: Batch, step: Step = no_step) -> RidgeSums:
-        """Return the sums of all rows, with the solution for the best sigma."""
-        value = self.plus(batch, step)
-        if value.kept:
-            return replace(value, known_total=value._without_moments(step))
-        return replace(value, solved=value.solutions)
-
     def fixed(self, step: Step = no_step) -> RidgeSums:
         """Return the sums for the best sigma, with a fixed feature map."""
-        value, best = self.summed(step), 0
+        value, known = self.summed(step), None
         if value.selects_sigma:
-            best = value.best
+            known = value.solution
+            best = value.path.index(known.sampler)
             value = replace(
                 value,
                 selects_sigma=False,
-                scores_before=value.table,
-                solved=(value.solutions[best],),
+                scores_before=known.table,
+                path=value.path[best : best + 1],
                 moments=value.moments[best : best + 1],
             )
-        value = replace(value, sampler=value.path[best])
-        value = super(RidgeSums, value).fixed(step)
-        return replace(value, path=(value.sampler,), balances=None)
+        value = super(RidgeSums, replace(value, sampler=value.path[0])).fixed(step)
+        return replace(value, path=(value.sampler,), balances=None, known=known)
 
     def frozen(self) -> RidgeSums:
         """Return only what predictions need, stored as compactly as possible."""
-        value = self._without_moments()
-        return replace(value, solved=(value.solution.packed(),), is_frozen=True)
+        value = super().frozen()
+        return replace(value, known=value.known.packed())
 
-    def _without_moments(self, step: Step = no_step) -> RidgeSums:
-        """Return the solution for the best sigma, without the moments."""
-        value = self.fixed(step)
-        return replace(value, solved=value.solutions, moments=(), sample=None)
-
-    @cached_property
-    def total(self) -> RidgeSums:
-        """The sums over all rows, on which predictions are based."""
-        if not self.kept:
-            return self
-        return self.known_total or self._without_moments()
+    def _without_rows(self) -> RidgeSums:
+        return replace(super()._without_rows(), path=(), moments=(), sample=None)
 
     def _with_sums_of_kept(self, step: Step) -> RidgeSums:
         return self._with_best_sigma_of(self.kept)._with_sums_of(self.kept, step)
@@ -209,13 +182,13 @@ class RidgeSums(MapSums):
             drawn = DistinctSample.of([batch], size)
             sample = drawn if sample is None else sample + drawn
             step()
-        return replace(self, path=path, moments=moments, sample=sample, solved=())
+        return replace(self, path=path, moments=moments, sample=sample)
 
     def _with_sums_from(self, other: Self) -> RidgeSums:
         assert self.sample is not None
         assert other.sample is not None
         moments, sample = self.moments + other.moments, self.sample + other.sample
-        return replace(self, moments=moments, sample=sample, solved=())
+        return replace(self, moments=moments, sample=sample)
 
     def _check_same_map(self, other: Self) -> None:
         mine, theirs = ([map_of(s) for s in each.path] for each in (self, other))
@@ -231,7 +204,7 @@ class RidgeSums(MapSums):
         return replace(self, sampler=None, path=(None,) * len(self.path))
 
     def with_map_of(self, sampler: Any) -> RidgeSums:
-        value = replace(self, sampler=sampler, solved=())
+        value = replace(self, sampler=sampler)
         return replace(value, path=value._members())
 
     # -------------------------------------------------------------------- sigma
@@ -296,9 +269,10 @@ class RidgeSums(MapSums):
         on_part = replace(value, path=path)._with_sums_of((rows,))
         sample = DistinctSample.of((rows,), _N_SAMPLED // 2)  # enough rows to compare
         on_part = replace(on_part, sample=sample)
-        best, balances = value.path[on_part.best], on_part.solution.is_balanced
-        value = replace(value, path=(best,), balances=balances)
-        return replace(value, scores_before=on_part.table)
+        found = on_part.solution
+        best = value.path[path.index(found.sampler)]
+        value = replace(value, path=(best,), balances=found.is_balanced)
+        return replace(value, scores_before=found.table)
 
     # --------------------------------------------------------------------- sums
     @property
@@ -326,14 +300,20 @@ class RidgeSums(MapSums):
 
         return reduce(add, by_threads(add_up, path, batch.X))
 
-    # -------------------------------------------------------------- predictions
-    @property
-    def solutions(self) -> tuple[Solution, ...]:
-        """The solution for each sigma, computed when it is first needed."""
-        total = self.total
-        return total.solved or computed_once(total, "computed", total._solve)
+    # ---------------------------------------------------------------- solution
+    def _learn(self, step: Step = no_step) -> Solution:
+        """Return the solution for the best sigma."""
+        value = self.summed(step)
+        solutions = value._solve()
+        best = _best_of(solutions)
+        return replace(
+            solutions[best],
+            sampler=value.path[best],
+            table=value._table(solutions),
+        )
 
     def _solve(self) -> tuple[Solution, ...]:
+        """Return the solution for each sigma."""
         settings, sample = self.settings, self.sample
         assert sample is not None
         features, targets = features_of(self.path, sample.X), settings.targets(sample.y)
@@ -371,38 +351,8 @@ class RidgeSums(MapSums):
         solutions[best] = replace(solutions[best], calibration=calibration)
         return tuple(solutions)
 
-    @cached_property
-    def best(self) -> int:
-        """Index of the best sigma in ``path``."""
-        return _best_of(self.solutions)
-
-    @property
-    def solution(self) -> Solution:
-        """The solution for the best sigma."""
-        return self.solutions[self.best]
-
-    @property
-    def fitted_sampler(self) -> Any:
-        """The sampler with the best sigma; None if the rows are features."""
-        return self.total.path[self.best]
-
-    def unexplained(self, rows: np.ndarray) -> np.ndarray | float:
-        """Return the prior variance that the landmarks do not explain, or 0.
-
-        If all training rows are landmarks, their leave-one-out errors include this
-        variance, which is not negligible for targets that are fitted nearly exactly.
-        """
-        sampler, alpha = self.fitted_sampler, self.solution.alpha
-        own: Any = getattr(sampler, "_map_of_matrix", None)
-        is_frozen = isinstance(sampler, FrozenEstimator)
-        if is_frozen or not (getattr(own, "has_all_rows", False) and np.all(alpha > 0)):
-            return 0.0
-        return own.unexplained(rows)[:, None] / alpha
-
-    @cached_property
-    def table(self) -> tuple[dict, ...]:
-        """The scores of each sigma; for the best sigma, they are based on all rows."""
-        total = self.total
+    def _table(self, solutions: Sequence[Solution]) -> tuple[dict[str, Any], ...]:
+        """Return the scores of each sigma; for the best, they are based on all rows."""
         table = tuple(
             {
                 "sigma": getattr(member, "sigma_", None),
@@ -411,36 +361,52 @@ class RidgeSums(MapSums):
                 "log_loss": solution.log_losses,
                 "degrees_of_freedom": solution.degrees_of_freedom,
             }
-            for member, solution in zip(total.path, self.solutions, strict=True)
+            for member, solution in zip(self.path, solutions, strict=True)
         )
-        if not total.scores_before:
+        if not self.scores_before:
             return table
         (best,) = table
         return tuple(
             best if same(row["sigma"], best["sigma"]) else row
-            for row in total.scores_before
+            for row in self.scores_before
         )
 
-    def predictions(
-        self, X: Rows, function: Callable[[np.ndarray], tuple[np.ndarray, ...]]
-    ) -> list[np.ndarray]:
-        """Return the arrays that a function computes from the features, in float64."""
-        path = (self.fitted_sampler,)  # solved here once, instead of in each thread
-        self.check_columns(X)
 
-        def of_part(part: slice) -> list[tuple[np.ndarray, ...]]:
-            found = []
-            for _, (Z,) in chunks_of(path, X[part]):
-                if not np.isfinite(Z).all():
-                    raise ValueError(
-                        f"Features of some rows are too large for {Z.dtype}. Scale the "
-                        "columns, or use float64."
-                    )
-                found.append(function(Z.astype(np.float64, copy=False)))
-            return found
+# ---------------------------------------------------------------------- predictions
+def unexplained(solution: Solution, rows: np.ndarray) -> np.ndarray | float:
+    """Return the prior variance that the landmarks do not explain, or 0.
 
-        blocks = [block for part in by_threads(of_part, path, X) for block in part]
-        return [np.concatenate(each) for each in zip(*blocks, strict=True)]
+    If all training rows are landmarks, their leave-one-out errors include this
+    variance, which is not negligible for targets that are fitted nearly exactly.
+    """
+    sampler, alpha = solution.sampler, solution.alpha
+    own: Any = getattr(sampler, "_map_of_matrix", None)
+    is_frozen = isinstance(sampler, FrozenEstimator)
+    if is_frozen or not (getattr(own, "has_all_rows", False) and np.all(alpha > 0)):
+        return 0.0
+    return own.unexplained(rows)[:, None] / alpha
+
+
+def results(
+    sampler: Any, X: Rows, function: Callable[[np.ndarray], tuple[np.ndarray, ...]]
+) -> list[np.ndarray]:
+    """Return the arrays that a function computes from the features, in float64."""
+    path = (sampler,)
+    check_columns(sampler, X)
+
+    def of_part(part: slice) -> list[tuple[np.ndarray, ...]]:
+        found = []
+        for _, (Z,) in chunks_of(path, X[part]):
+            if not np.isfinite(Z).all():
+                raise ValueError(
+                    f"Features of some rows are too large for {Z.dtype}. Scale the "
+                    "columns, or use float64."
+                )
+            found.append(function(Z.astype(np.float64, copy=False)))
+        return found
+
+    blocks = [block for part in by_threads(of_part, path, X) for block in part]
+    return [np.concatenate(each) for each in zip(*blocks, strict=True)]
 
 
 def _best_of(solutions: Sequence[Solution]) -> int:

@@ -76,8 +76,8 @@ class CentersValue(SampleValue):
         sample = self.sample.read(batch.X, median=median, rows=n_rows)
         return replace(self, sample=sample, known=None)
 
-    def frozen(self) -> CentersValue:
-        return replace(super().frozen(), sample=self.sample.without_rows())
+    def _without_rows(self) -> CentersValue:
+        return replace(self, sample=self.sample.without_rows())
 
     @property
     def origin(self) -> np.ndarray:

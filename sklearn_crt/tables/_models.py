@@ -95,11 +95,13 @@ class BaseKernelModel(SimilarityMixin, TableLifeCycle):
 
     def _predictions(self, X: Any, method: str) -> tuple[np.ndarray, np.ndarray, Blend]:
         """Return the matrix of a user's table and the predictions for its rows."""
-        V, blend = self._matrix(X, method), self._value.solution
+        value, V = self._query(X, method)
+        blend = value.solution
         return V, blend.predict(V).astype(V.dtype, copy=False), blend
 
     def _scores(self, X: Any) -> np.ndarray:
-        V, blend = self._matrix(X, "score_samples"), self._value.solution
+        value, V = self._query(X, "score_samples")
+        blend = value.solution
         scores = blend.similar.score_samples(blend.encoding.one_hot(V))
         return scores.astype(V.dtype, copy=False)
 

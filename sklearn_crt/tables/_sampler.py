@@ -278,7 +278,8 @@ class AnovaSampler(
             The features, in float32 if X is a float32 array. The features of a row do
             not depend on the other rows of X.
         """
-        V, anova = self._matrix(X, "transform"), self._value.solution
+        value, V = self._query(X, "transform")
+        anova = value.solution
         out = np.empty((len(V), anova.root.shape[1]), V.dtype)
 
         def write(part: slice) -> None:
@@ -302,9 +303,9 @@ class AnovaSampler(
         kernel : ndarray of shape (n_X, n_Y)
             Kernel values, in the floating-point dtype of X.
         """
-        V = self._matrix(X, "exact_kernel")
-        W = V if Y is None else self._matrix(Y, "exact_kernel")
-        learned = self._value.solution.learned
+        value, V = self._query(X, "exact_kernel")
+        W = V if Y is None else self._validated_queries(Y)
+        learned = value.solution.learned
         sides = (learned.encoding.transform(rows) for rows in (V, W))
         return learned.kernel.between(*sides).astype(V.dtype, copy=False)
 

@@ -70,7 +70,7 @@ def test_few_columns_are_spoken_of(iris, value_of):
     counted = NadarayaWatsonClassifier(many, sigma="scale").fit(X, y)
     n_effective = counted.approximation_error(X[:50]).n_effective
     assert_allclose(
-        value_of(counted).total.effective_features(X[:50]), n_effective, rtol=1e-9
+        value_of(counted).solution.effective_features(X[:50]), n_effective, rtol=1e-9
     )
 
 

@@ -117,8 +117,8 @@ def test_prototypes_count_for_their_rows(rows, value_of):
     model = NadarayaWatsonRegressor(Prototypes(30, random_state=0)).fit(X, y, weights)
     found = model.kernel_weights(Q)
     assert found.shape == (40, 30)
-    points = value_of(model).choice.points
-    assert_allclose(found @ points.y, model.predict(Q), atol=1e-10)
+    ((_, targets, *_),) = value_of(model).solution.parts
+    assert_allclose(found @ targets, model.predict(Q), atol=1e-10)
     wide = NadarayaWatsonRegressor(Prototypes(30, random_state=0), sigma=1e-6)
     assert_allclose(wide.fit(X, y, weights).effective_sample_size(Q), weights.sum())
 
