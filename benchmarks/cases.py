@@ -17,7 +17,7 @@ from sklearn.utils import gen_batches, gen_even_slices
 from threadpoolctl import threadpool_limits
 
 from sklearn_crt import NadarayaWatsonClassifier, OPRFSampler, TrigRBFSampler
-from sklearn_crt._sincos import has_fast_tangent
+from sklearn_crt.arrays.sincos import has_fast_tangent
 from sklearn_crt.datasets import fetch_uci
 from sklearn_crt.samplers import GERFSampler, PositiveRBFSampler
 

@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from sklearn_crt import NadarayaWatsonClassifier, OPRFSampler, TrigRBFSampler
-from sklearn_crt._fitted import value_of
+from sklearn_crt.life_cycle.fitted import value_of
 from sklearn_crt.samplers import SimplexRBFSampler
 
 from .tables import ROOT, Table, header, interleave, report

@@ -11,7 +11,7 @@ from collections import defaultdict
 from pathlib import Path
 
 PACKAGE = "sklearn_crt"
-EDGE = {"rows", "_array", "_arrays", "_dispatch", "_kernels", "_sincos"}
+EDGE = {"rows", "arrays", "_array", "_arrays", "_dispatch", "_kernels", "_sincos"}
 FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef
 BLANK = {
     tokenize.COMMENT,

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_consistent_length, check_scalar
 
-from ._quantiles import check_coverage
+from .life_cycle.intervals import check_coverage
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

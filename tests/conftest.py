@@ -17,7 +17,6 @@ if n_processes:
 import numpy as np
 import pytest
 
-from sklearn_crt._fitted import value_of as read_value
 from sklearn_crt.extend import (
     BlockCoupling,
     Coupling,
@@ -27,6 +26,7 @@ from sklearn_crt.extend import (
     chi_law,
 )
 from sklearn_crt.frequencies import Halton, Sobol
+from sklearn_crt.life_cycle.fitted import value_of as read_value
 
 
 def pytest_addoption(parser):

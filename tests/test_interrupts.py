@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from sklearn_crt import OPRFSampler, _workers
+from sklearn_crt import OPRFSampler
+from sklearn_crt.arrays import threads
 
 # from threadpoolctl 3.7 the threads of OpenBLAS belong to one thread of Python
 clear_controlling_thread = getattr(
@@ -91,7 +92,7 @@ def interrupt_everywhere(n_threads, *widths):
     n_rows = 600
 
     def call():
-        return _workers.in_threads(lambda rows: 1, n_rows, n_threads)
+        return threads.in_threads(lambda rows: 1, n_rows, n_threads)
 
     set_threads()
     expected = call()
@@ -166,7 +167,7 @@ def fork_during_a_change():
         ended.append(change(self, number))
 
     kind.set_num_threads = slowly
-    user = threading.Thread(target=_workers.with_one_blas_thread, args=(int,))
+    user = threading.Thread(target=threads.with_one_blas_thread, args=(int,))
     user.start()
     is_inside.wait()
     child = os.fork()

@@ -14,8 +14,8 @@ from sklearn_crt import (
     NadarayaWatsonClassifier,
     RandomFeatureRidgeClassifier,
 )
-from sklearn_crt._quantiles import LeftOut
 from sklearn_crt.averages._sums import probabilities
+from sklearn_crt.life_cycle.intervals import LeftOut
 from sklearn_crt.ridge._link import Link
 
 from ..tables import Table

@@ -14,7 +14,7 @@ from sklearn_crt import (
     LocalLinearRegressor,
     NadarayaWatsonRegressor,
 )
-from sklearn_crt._quantiles import weighted_quantiles
+from sklearn_crt.life_cycle.intervals import weighted_quantiles
 
 from ..tables import Table, interleave
 from .averages import sets_here

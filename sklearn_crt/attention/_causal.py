@@ -5,7 +5,15 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from .._array import (
+from ..arrays.loops import (
+    LogSum,
+    exp_features,
+    itemsize,
+    least_log,
+    log_sum,
+    weights_from_logs,
+)
+from ..arrays.namespaces import (
     Array,
     constant,
     namespace_of,
@@ -13,14 +21,6 @@ from .._array import (
     transposed,
     values_are_known,
     without_gradient,
-)
-from .._kernels import (
-    LogSum,
-    exp_features,
-    itemsize,
-    least_log,
-    log_sum,
-    weights_from_logs,
 )
 from ._features import Features
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._array import Array, constant, namespace_of, transposed
-from .._kernels import LogSum, log_sum, nan_where_not_finite
+from ..arrays.loops import LogSum, log_sum, nan_where_not_finite
+from ..arrays.namespaces import Array, constant, namespace_of, transposed
 from ..frequencies import Affine, Frequencies
 from ..maps import FeatureMap
 from ..maps.base import like_tuple

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from .._array import Array, joined, namespace_of, to_host, values_are_known
-from .._kernels import itemsize, refuse_not_finite
+from ..arrays.loops import itemsize, refuse_not_finite
+from ..arrays.namespaces import Array, joined, namespace_of, to_host, values_are_known
 from ..samplers import (
     DERFSampler,
     OPRFSampler,

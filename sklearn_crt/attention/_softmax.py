@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import assert_all_finite
 
-from .._array import (
+from ..arrays.loops import refuse_not_finite, weights_from_logs
+from ..arrays.namespaces import (
     Array,
     asarray_like,
     constant,
@@ -19,7 +20,6 @@ from .._array import (
     transposed,
     values_are_known,
 )
-from .._kernels import refuse_not_finite, weights_from_logs
 from ._causal import cut, uncut
 from ._features import check_attention_inputs
 from ._state import logs_of_mask

@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from .._array import (
+from ..arrays.loops import LogSum, itemsize, least_log, refuse_not_finite
+from ..arrays.namespaces import (
     Array,
     asarray_like,
     columns,
@@ -17,13 +18,7 @@ from .._array import (
     namespace_of,
     transposed,
 )
-from .._kernels import LogSum, itemsize, least_log, refuse_not_finite
-from ..averages._sums import (
-    N_ERRORS,
-    group_columns,
-    group_shares,
-    jackknife_variance,
-)
+from ..sums.errors import N_ERRORS, group_columns, group_shares, jackknife_variance
 from ._causal import causal_block
 from ._features import Features, Map, check_rows, check_values, resolve
 

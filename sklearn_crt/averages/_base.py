@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import get_tags
 
-from .._array import (
+from .._compat import ARRAY_API, available_if, warn
+from ..arrays.namespaces import (
     float_types,
     is_foreign,
     namespace_of,
@@ -17,11 +18,16 @@ from .._array import (
     to_host,
     to_namespace_of,
     type_name,
-    validate_rows,
 )
-from .._compat import ARRAY_API, available_if, warn
-from .._fitted import LifeCycle, value_of, with_value
-from .._kernel_parameter import (
+from ..arrays.threads import blas_within_processors
+from ..arrays.validation import validate_rows
+from ..exceptions import ApproximationWarning
+from ..life_cycle.fitted import LifeCycle, value_of, with_value
+from ..life_cycle.intervals import SimilarityMixin
+from ..life_cycle.supervised import SupervisedLifeCycle
+from ..maps import FeatureMap
+from ..rows import Sigma, TableLike
+from ..samplers._kernel_parameter import (
     KERNEL_CONSTRAINTS,
     SIGMA_CONSTRAINTS,
     KernelLike,
@@ -29,12 +35,6 @@ from .._kernel_parameter import (
     is_row_kernel,
     resolve_sampler,
 )
-from .._quantiles import SimilarityMixin
-from .._supervised import SupervisedLifeCycle
-from .._workers import blas_within_processors
-from ..exceptions import ApproximationWarning
-from ..maps import FeatureMap
-from ..rows import Sigma, TableLike
 from ._exact import ExactAverages, exact_averages
 from ._features import FeatureAverages
 from ._prototypes import Prototypes, prototype_averages

@@ -7,27 +7,28 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from .._array import (
+from .._compat import StrOptions
+from ..arrays.namespaces import (
     Array,
     asarray_like,
     at_least,
     joined,
     namespace_of,
     taken,
-    to_fit_namespace,
     to_host,
     to_namespace_of,
 )
-from .._compat import StrOptions
-from .._fitted import computed_once
-from .._kernel_parameter import KernelLike
-from .._supervised import LabelsMixin
+from ..arrays.validation import to_fit_namespace
+from ..life_cycle.fitted import computed_once
+from ..life_cycle.supervised import LabelsMixin
 from ..rows import Sigma, TableLike
 from ..rows.sample import DistinctSample
+from ..samplers._kernel_parameter import KernelLike
+from ..sums.errors import trust
 from ._base import BaseNadarayaWatson
 from ._exact import ExactAverages, RowAverages
 from ._row_weights import all_rows, effective_sizes
-from ._sums import normalised, probabilities, trust
+from ._sums import normalised, probabilities
 from ._targets import OneHot
 
 # candidates for the amount and the exponent

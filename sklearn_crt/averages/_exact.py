@@ -9,14 +9,20 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from .._array import to_host
-from .._fitted import Batch, Step, no_step
-from .._kernel_parameter import RowKernel, copied_sigma, is_auto, row_kernel
-from .._state import same
+from .._values import same
+from ..arrays.namespaces import to_host
+from ..arrays.validation import as_kind
+from ..life_cycle.fitted import Batch, Step, no_step
 from ..rows import Sigma, Statistics, resolve_sigma
 from ..rows.sample import DistinctSample
-from ._keys import Keys, Part, as_kind
-from ._sigma import N_KEYS, N_KEYS_OF_FITS, best_multiple, number_of_distinct_rows
+from ..samplers._kernel_parameter import RowKernel, copied_sigma, is_auto, row_kernel
+from ._keys import Keys, Part
+from ._sigma import (
+    N_KEYS,
+    N_KEYS_OF_FITS,
+    best_multiple,
+    number_of_distinct_rows,
+)
 from ._sums import Averages
 from ._targets import Targets
 

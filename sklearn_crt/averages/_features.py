@@ -22,7 +22,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._array import (
+from .._compat import cached_property
+from .._values import Value
+from ..arrays.namespaces import (
     Array,
     asarray_like,
     like_table,
@@ -30,20 +32,11 @@ from .._array import (
     on_host,
     sq_norms,
 )
-from .._compat import cached_property
-from .._fitted import Batch, Step, no_step
-from .._map_sums import MapSums, check_columns, map_of, third_party_features
-from .._state import Value
-from .._workers import Workspace
+from ..arrays.workspace import Workspace
+from ..life_cycle.fitted import Batch, Step, no_step
 from ..maps import FeatureMap
 from ..rows import Rows, type_for_weights
-from ._sampler_sigma import SampledRows, best_multiple_of_sampler
-from ._sums import (
-    ApproximationError,
-    Averages,
-    FeatureSums,
-    KernelSums,
-    approximation_error,
+from ..sums.errors import (
     effective_number,
     find_cancelling,
     group_blocks,
@@ -51,6 +44,15 @@ from ._sums import (
     group_shares,
     split_sums,
     where_cancels,
+)
+from ..sums.feature_sums import FeatureSums
+from ..sums.map_sums import MapSums, check_columns, map_of, third_party_features
+from ._sampler_sigma import SampledRows, best_multiple_of_sampler
+from ._sums import (
+    ApproximationError,
+    Averages,
+    KernelSums,
+    approximation_error,
     with_error,
 )
 from ._targets import Targets

@@ -9,18 +9,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from scipy import sparse
 
-from .._array import (
-    Array,
-    float_types,
-    joined,
-    namespace_of,
-    on_host,
-    place_of,
-    to_namespace_of,
-)
 from .._compat import cached_property
-from .._kernel_parameter import RowKernel
-from .._kernels import (
+from .._values import Value
+from ..arrays.loops import (
     LogSum,
     exp_products,
     fast_exponential,
@@ -29,10 +20,20 @@ from .._kernels import (
     weights_from_logs,
     with_terms,
 )
-from .._state import Value
-from .._workers import Workspace
+from ..arrays.namespaces import (
+    Array,
+    float_types,
+    joined,
+    namespace_of,
+    on_host,
+    place_of,
+    to_namespace_of,
+)
+from ..arrays.validation import as_kind
+from ..arrays.workspace import Workspace
 from ..maps import Gaussian
 from ..rows import DenseInputs, Frame, Inputs, Rows, type_for_weights
+from ..samplers._kernel_parameter import RowKernel
 from ._local_targets import LocalLinear
 from ._sums import KernelSums, log_kernel
 from ._targets import Targets
@@ -247,10 +248,3 @@ def joined_parts(parts: tuple[Part, ...]) -> Part:
     if len(parts) == 1:
         return parts[0]
     return tuple(joined(list(blocks)) for blocks in zip(*parts, strict=True))
-
-
-def as_kind(X: Any, kind: Any) -> Any:
-    """Convert rows to the common type of queries and stored rows."""
-    if kind is np.ndarray:
-        return X.toarray() if sparse.issparse(X) else X
-    return X if kind is None or sparse.issparse(X) else kind(X)

@@ -8,15 +8,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._array import constant, joined, namespace_of
 from .._compat import Interval, StrOptions
-from .._kernel_parameter import (
+from ..arrays.namespaces import constant, joined, namespace_of
+from ..rows import Sigma, TableLike
+from ..samplers._kernel_parameter import (
     ROW_KERNEL_CONSTRAINTS,
     SIGMA_CONSTRAINTS,
     RowKernelLike,
     is_auto,
 )
-from ..rows import Sigma, TableLike
 from ._base import BaseNadarayaWatson
 from ._classifier import NadarayaWatsonClassifier
 from ._exact import RowAverages

@@ -11,7 +11,8 @@ import numpy as np
 from scipy.sparse import csr_array, issparse
 from sklearn.utils import gen_batches
 
-from .._array import (
+from .._compat import cached_property
+from ..arrays.namespaces import (
     Array,
     asarray_like,
     float_types,
@@ -19,7 +20,6 @@ from .._array import (
     taken,
     to_host,
 )
-from .._compat import cached_property
 from ..rows import Inputs
 from ._targets import ClassCounts, TargetMoments, Targets
 

@@ -15,20 +15,21 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 from sklearn.base import clone
 
-from .._array import joined, to_host
 from .._compat import DOC_LINK, Interval, RandomState, TypedBaseEstimator
-from .._fitted import Batch, Step, no_step
-from .._kernel_parameter import (
+from ..arrays.namespaces import joined, to_host
+from ..arrays.validation import as_kind
+from ..life_cycle.fitted import Batch, Step, no_step
+from ..rows import Centers, Frame, Rows, Sigma, Statistics, resolve_sigma
+from ..rows.centers import DIGITS, allocate, distinct_rows, split_groups
+from ..rows.sample import hashes
+from ..samplers._kernel_parameter import (
     ROW_KERNEL_CONSTRAINTS,
     RowKernelLike,
     copied_sigma,
     row_kernel,
 )
-from ..rows import Centers, Frame, Rows, Sigma, Statistics, resolve_sigma
-from ..rows.centers import DIGITS, allocate, distinct_rows, split_groups
-from ..rows.sample import hashes
 from ._exact import RowAverages
-from ._keys import Keys, as_kind
+from ._keys import Keys
 from ._sigma import WIDE_OCTAVES, HeldOutRows, best_multiple_left
 from ._targets import Targets
 

@@ -8,23 +8,18 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from .._array import (
-    asarray_like,
-    joined,
-    namespace_of,
-    to_fit_namespace,
-    to_host,
-)
-from .._fitted import computed_once
-from .._kernels import least_log
-from .._quantiles import Errors, IntervalsMixin
-from .._supervised import NumbersMixin
+from ..arrays.loops import least_log
+from ..arrays.namespaces import asarray_like, joined, namespace_of, to_host
+from ..arrays.validation import to_fit_namespace
+from ..life_cycle.fitted import computed_once
+from ..life_cycle.intervals import Errors, IntervalsMixin
+from ..life_cycle.supervised import NumbersMixin
 from ..rows import Rows
+from ..sums.errors import trust
 from ._base import BaseNadarayaWatson
 from ._keys import Keys
 from ._row_weights import all_rows, log_kernels, shares_of
 from ._similarity import ComparedRows, Similarity
-from ._sums import trust
 from ._targets import RegressionTargets
 
 # The noise variance usually varies more slowly than the mean of the targets, so

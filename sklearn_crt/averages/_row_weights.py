@@ -10,12 +10,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_scalar, gen_batches
 
-from .._array import to_host, within_working_memory
 from .._compat import available_if
-from .._kernel_parameter import is_row_kernel
-from .._kernels import least_log, weights_from_logs
-from .._workers import blas_within_processors
+from ..arrays.loops import least_log, weights_from_logs
+from ..arrays.namespaces import to_host, within_working_memory
+from ..arrays.threads import blas_within_processors
 from ..rows import TableLike
+from ..samplers._kernel_parameter import is_row_kernel
 from ._keys import Keys, joined_parts
 from ._local_targets import LocalLinear, Planes
 from ._prototypes import Prototypes

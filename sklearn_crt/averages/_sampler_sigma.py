@@ -10,23 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from .._array import to_host
-from .._kernels import exp_features
+from ..arrays.loops import exp_features
+from ..arrays.namespaces import to_host
 from ..maps import FeatureMap
 from ..rows.centers import distinct_rows
 from ..rows.sample import DistinctSample
-from ._sigma import is_significant, last_least, mistakes, weighted_means
-from ._sums import (
-    FeatureSums,
+from ..sums.errors import (
     find_cancelling,
     group_columns,
     group_shares,
-    probabilities,
     split_sums,
     standard_error,
     trust,
     where_cancels,
 )
+from ..sums.feature_sums import FeatureSums
+from ._sigma import is_significant, last_least, mistakes, weighted_means
+from ._sums import probabilities
 from ._targets import Targets
 
 OCTAVES = 2.0 ** np.arange(-2, 5)

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import gen_batches
 
-from .._array import Array
-from .._kernel_parameter import RowKernel
-from .._kernels import LogSum, least_log, weights_from_logs
+from ..arrays.loops import LogSum, least_log, weights_from_logs
+from ..arrays.namespaces import Array
 from ..maps import Gaussian, RadialKernel
 from ..rows import Inputs
 from ..rows.sample import DistinctSample
+from ..samplers._kernel_parameter import RowKernel
 from ._sums import log_kernel
 from ._targets import Targets
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._fitted import computed_once
-from .._quantiles import Distribution, weighted_quantiles
+from ..life_cycle.fitted import computed_once
+from ..life_cycle.intervals import Distribution, weighted_quantiles
 from ..rows import Rows
 from ..rows.sample import DistinctSample
 from ._keys import Keys

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from .._array import Array, asarray_like, float_types, namespace_of, to_host
-from .._kernels import class_sums, one_hot_weights
-from .._state import Value
+from .._values import Value
+from ..arrays.loops import class_sums, one_hot_weights
+from ..arrays.namespaces import Array, asarray_like, float_types, namespace_of, to_host
 from ..rows import Inputs
 
 

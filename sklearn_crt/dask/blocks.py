@@ -14,7 +14,7 @@ import dask.array as da
 import numpy as np
 from dask.utils import parse_bytes
 
-from .._array import is_lazy
+from ..arrays.validation import is_lazy
 from ..rows import plain_targets
 
 _SECTION = 2**40  # more rows than any block has

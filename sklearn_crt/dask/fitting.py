@@ -14,7 +14,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
-from .._fitted import (
+from ..arrays.threads import blas_within_processors
+from ..averages._base import BaseNadarayaWatson
+from ..averages._sampler_sigma import SampledRows
+from ..life_cycle.fitted import (
     Batch,
     check_params,
     columns_of,
@@ -25,10 +28,6 @@ from .._fitted import (
     with_noted_params,
     with_value,
 )
-from .._kernel_parameter import resolve_sampler
-from .._workers import blas_within_processors
-from ..averages._base import BaseNadarayaWatson
-from ..averages._sampler_sigma import SampledRows
 from ..metric import LearnedMetric
 from ..metric._candidates import N_DRAWN
 from ..ridge._base import BaseRandomFeatureRidge
@@ -36,6 +35,7 @@ from ..rows import plain_targets
 from ..rows.raw_table import TableReader, validated_table
 from ..rows.sample import DistinctSample
 from ..samplers import BaseFeatureSampler, CentersRBFSampler
+from ..samplers._kernel_parameter import resolve_sampler
 from ..tables import AnovaSampler
 from .blocks import Blocks, FittedPart, sum_over_blocks, tree_sum
 

@@ -12,7 +12,14 @@ from .base import (
     get_coupling,
     register,
 )
-from .blocks import Antithetic, BlockCoupling, Halton, Independent, Orthogonal, Sobol
+from .blocks import (
+    Antithetic,
+    BlockCoupling,
+    Halton,
+    Independent,
+    Orthogonal,
+    Sobol,
+)
 from .radial import RadialLaw, chi_law, stable_law, stable_nodes, student_law
 from .simplex import Simplex, SimplexPlus
 from .structured import StructuredOrthogonal, StructuredSimplex

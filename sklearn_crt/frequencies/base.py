@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.random import Generator
 
-from .._array import asarray_like
 from .._compat import cached_property
-from .._kernels import dense_product, stack
-from .._names import complete_docstring, name_constructor
+from .._docstrings import complete_docstring, name_constructor
+from ..arrays.loops import dense_product, stack
+from ..arrays.namespaces import asarray_like
 from .radial import Family
 
 

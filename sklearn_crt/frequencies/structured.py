@@ -11,7 +11,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy import linalg, sparse
 
-from .._array import asarray_like, namespace_of
+from ..arrays.namespaces import asarray_like, namespace_of
 from .base import Coupling, Frequencies, register
 from .radial import Family
 from .simplex import apply_simplex

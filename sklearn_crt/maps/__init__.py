@@ -5,7 +5,13 @@ This module is private; ``sklearn_crt.extend`` exports what extensions need.
 
 from .anchored import AnchoredMap, AnchorMixture
 from .base import FeatureMap, FrequencyMap, PairedColumns
-from .composed import ClusterBlock, ClusteredMap, Clusters, ThirdPartyMap, WeightedMap
+from .composed import (
+    ClusterBlock,
+    ClusteredMap,
+    Clusters,
+    ThirdPartyMap,
+    WeightedMap,
+)
 from .discrete import CountLaw, DiscreteMap, GeometricLaw, PoissonLaw
 from .exponential import ExponentialMap, TrigonometricMap
 from .loops import relative_error, transform, variance_in_blocks

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from .._compat import cached_property
-from .._kernels import log_sum
+from ..arrays.loops import log_sum
 from ..frequencies import Affine, Frequencies
 from ..rows import DenseInputs, Inputs
 from .base import LogFeatures, PairedColumns, PairedMap

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .._array import Array, asarray_like, like_table, place_of, row_chunks
 from .._compat import cached_property
-from .._kernels import exp_features, weights_from_logs
-from .._state import Value
-from .._workers import Workspace
+from .._values import Value
+from ..arrays.loops import exp_features, weights_from_logs
+from ..arrays.namespaces import Array, asarray_like, like_table, place_of, row_chunks
+from ..arrays.workspace import Workspace
 from ..frequencies import Affine, Coupling, Frequencies
 from ..rows import Frame, Inputs
 

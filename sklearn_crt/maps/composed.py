@@ -15,11 +15,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn import config_context
 
-from .._array import Array, namespace_of, on_host, positions
 from .._compat import cached_property
+from ..arrays.namespaces import Array, namespace_of, on_host, positions
 from ..frequencies import Coupling, Frequencies, JointFrequencies
 from ..rows import Frame, Inputs, Rows
-from .base import FeatureMap, FrequencyMap, LogFeatures, mantissa_and_exponent
+from .base import (
+    FeatureMap,
+    FrequencyMap,
+    LogFeatures,
+    mantissa_and_exponent,
+)
 from .radial import GaussianKernel
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 from scipy import special
 
-from .._array import Array, at_least, namespace_of
 from .._compat import cached_property
-from .._kernels import exp_features, itemsize, log_magnitudes
+from ..arrays.loops import exp_features, itemsize, log_magnitudes
+from ..arrays.namespaces import Array, at_least, namespace_of
 from ..frequencies import Affine, Frequencies
 from ..rows import Inputs
 from .base import FrequencyMap, LogFeatures

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from .._array import Array, columns, float_types, namespace_of, to_host
 from .._compat import cached_property
-from .._kernels import itemsize, with_opposites
-from .._sincos import sincos
+from ..arrays.loops import itemsize, with_opposites
+from ..arrays.namespaces import Array, columns, float_types, namespace_of, to_host
+from ..arrays.sincos import sincos
 from ..frequencies import Frequencies
 from ..rows import Inputs
 from .base import LogFeatures, PairedMap

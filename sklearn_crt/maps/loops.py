@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import gen_batches
 
-from .._array import joined, namespace_of, on_host, row_chunks
 from .._compat import array_device, is_writeable_array
-from .._workers import effective_n_threads, in_threads, kept_workspace
+from ..arrays.namespaces import joined, namespace_of, on_host, row_chunks
+from ..arrays.threads import effective_n_threads, in_threads
+from ..arrays.workspace import kept_workspace
 from ..frequencies import Antithetic, Coupling, Independent
 from ..rows import Inputs
 from .base import FeatureMap, like_tuple

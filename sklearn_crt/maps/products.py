@@ -9,13 +9,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._array import Array, constant, namespace_of
 from .._compat import cached_property
-from .._kernels import exp_features
+from ..arrays.loops import exp_features
+from ..arrays.namespaces import Array, constant, namespace_of
 from ..frequencies import JointFrequencies
 from ..rows import Inputs
 from .anchored import AnchoredMap
-from .base import FeatureMap, FrequencyMap, LogFeatures, mantissa_and_exponent
+from .base import (
+    FeatureMap,
+    FrequencyMap,
+    LogFeatures,
+    mantissa_and_exponent,
+)
 from .composed import ClusteredMap, ComposedMap, joined_frequencies, of_part
 from .exponential import ExponentialMap, TrigonometricMap
 from .quadratic import IsotropicQuadratic

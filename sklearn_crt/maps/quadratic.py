@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._array import Array, asarray_like, namespace_of
-from .._array import sq_norms as sums_of_squares
 from .._compat import cached_property
-from .._state import Value
+from .._values import Value
+from ..arrays.namespaces import Array, asarray_like, namespace_of
+from ..arrays.namespaces import sq_norms as sums_of_squares
 from ..frequencies import Affine, Frequencies
 from ..rows import Inputs
 from .variance import (

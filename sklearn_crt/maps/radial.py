@@ -8,8 +8,8 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
-from .._array import Array, namespace_of
 from .._compat import validate_parameter_constraints
+from ..arrays.namespaces import Array, namespace_of
 from ..rows import Inputs
 from .variance import trigonometric_block_covariance
 

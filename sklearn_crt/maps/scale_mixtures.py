@@ -13,8 +13,8 @@ from numpy.polynomial import Polynomial
 from scipy import special
 from scipy.interpolate import PPoly
 
-from .._array import Array, asarray_like, float_types, namespace_of, on_host
 from .._compat import Interval, StrOptions
+from ..arrays.namespaces import Array, asarray_like, float_types, namespace_of, on_host
 from ..rows import Inputs
 from .radial import RadialKernel
 from .variance import (

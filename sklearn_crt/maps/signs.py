@@ -12,8 +12,8 @@ from scipy import special
 from scipy.interpolate import PPoly
 from scipy.spatial.distance import cdist
 
-from .._array import constant, namespace_of
 from .._compat import cached_property
+from ..arrays.namespaces import constant, namespace_of
 from ..frequencies import Frequencies
 from ..rows import Inputs
 from .base import FrequencyMap, LogFeatures

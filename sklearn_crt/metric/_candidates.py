@@ -10,11 +10,11 @@ import numpy as np
 from scipy.linalg import eigh
 
 from .._compat import cached_property
-from .._fitted import Step, computed_once, no_step
-from .._kernels import one_hot_weights
+from ..arrays.loops import one_hot_weights
 from ..averages._local_targets import LocalLinear
 from ..averages._sigma import Best, best_multiple
 from ..averages._targets import OneHot, RegressionTargets
+from ..life_cycle.fitted import Step, computed_once, no_step
 from ..maps import Gaussian
 from ..rows import Frame
 from ._columns import ColumnFeatures

@@ -7,11 +7,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from .._array import row_chunks
 from .._compat import cached_property
-from .._quantiles import weighted_quantiles
-from .._state import Value
-from ..averages._exact import as_kind
+from .._values import Value
+from ..arrays.namespaces import row_chunks
+from ..arrays.validation import as_kind
+from ..life_cycle.intervals import weighted_quantiles
 from ..rows import Rows
 
 _LIMIT = 4.0  # bound of softly clipped scores, in standard deviations

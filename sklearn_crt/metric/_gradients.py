@@ -18,8 +18,8 @@ import numpy as np
 from scipy.linalg import blas, lapack
 from scipy.optimize import minimize
 
-from .._kernels import sq_distances, weights_from_logs
-from .._sincos import sincos
+from ..arrays.loops import sq_distances, weights_from_logs
+from ..arrays.sincos import sincos
 
 # For each stage: number of rows, maximum number of L-BFGS iterations, and the increase
 # in log evidence below which the search stops. The last stage needs many iterations

@@ -10,23 +10,18 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
 
-from .._array import (
-    Array,
-    refuse_device,
-    to_host,
-    to_namespace_of,
-    validate_rows,
+from .._compat import Interval, RandomState, StrOptions, TypedTransformerMixin
+from ..arrays.namespaces import Array, to_host, to_namespace_of
+from ..arrays.validation import as_kind, refuse_device, validate_rows
+from ..life_cycle.fitted import Batch, Step, no_step
+from ..life_cycle.supervised import BatchesMixin, SampleValue, TargetsLifeCycle
+from ..rows import (
+    TableLike,
+    are_labels,
+    as_numbers,
+    plain_targets,
+    weighted_rows,
 )
-from .._compat import (
-    Interval,
-    RandomState,
-    StrOptions,
-    TypedTransformerMixin,
-)
-from .._fitted import Batch, Step, no_step
-from .._supervised import BatchesMixin, SampleValue, TargetsLifeCycle
-from ..averages._exact import as_kind
-from ..rows import TableLike, are_labels, as_numbers, plain_targets, weighted_rows
 from ..rows.raw_table import codes_of
 from ..rows.sample import DistinctSample
 from ._candidates import Metric, Parameters, Table, best_metric

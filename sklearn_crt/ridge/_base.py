@@ -13,10 +13,16 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import column_or_1d, get_tags
 
-from .._array import refuse_device, to_namespace_of
 from .._compat import Interval, RandomState, StrOptions, _fit_context, warn
-from .._fitted import Batch
-from .._kernel_parameter import (
+from .._values import check_same_params
+from ..arrays.namespaces import to_namespace_of
+from ..arrays.validation import refuse_device
+from ..life_cycle.fitted import Batch
+from ..life_cycle.intervals import SimilarityMixin
+from ..life_cycle.supervised import SupervisedLifeCycle
+from ..rows import Sigma, TableLike
+from ..rows.raw_table import TableReader, read_table_and_targets, validated_table
+from ..samplers._kernel_parameter import (
     KERNEL_CONSTRAINTS,
     SIGMA_CONSTRAINTS,
     KernelLike,
@@ -24,11 +30,6 @@ from .._kernel_parameter import (
     is_process_kernel,
     transformer_for,
 )
-from .._quantiles import SimilarityMixin
-from .._state import check_same_params
-from .._supervised import SupervisedLifeCycle
-from ..rows import Sigma, TableLike
-from ..rows.raw_table import TableReader, read_table_and_targets, validated_table
 from ._effects import EffectsMixin
 from ._sums import FEWEST, RidgeSums, Settings, results, unexplained
 

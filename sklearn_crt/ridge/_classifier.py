@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 
 from .._compat import RandomState, StrOptions
-from .._kernel_parameter import KernelLike
-from .._supervised import LabelsMixin, ProbabilitiesMixin
+from ..life_cycle.supervised import LabelsMixin, ProbabilitiesMixin
 from ..rows import Sigma
+from ..samplers._kernel_parameter import KernelLike
 from ._base import BaseRandomFeatureRidge
 from ._sums import results
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize, root
 from scipy.special import log_softmax, softmax
 
-from .._quantiles import LeftOut
+from ..life_cycle.intervals import LeftOut
 
 # Penalties on the squares of the slope, the biases and the matrix, in units of rows.
 # With three or more classes, adding a matrix to the slope and biases yields more

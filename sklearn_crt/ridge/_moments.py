@@ -8,16 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from .._kernels import exp_features
-from .._map_sums import map_of, third_party_features
-from .._workers import (
-    Workspace,
-    blas_within_processors,
-    effective_n_threads,
-    in_threads,
-)
+from ..arrays.loops import exp_features
+from ..arrays.threads import blas_within_processors, effective_n_threads, in_threads
+from ..arrays.workspace import Workspace
 from ..maps import FeatureMap
 from ..rows import Rows, type_for_weights
+from ..sums.map_sums import map_of, third_party_features
 
 # The Gram matrix is accumulated block by block. A block has _ROWS_A_COLUMN times as
 # many rows as columns, or fewer if the block would exceed _BLOCK_BYTES, but at least

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from .._compat import RandomState
-from .._kernel_parameter import KernelLike
-from .._quantiles import IntervalsMixin
-from .._supervised import NumbersMixin
+from ..life_cycle.intervals import IntervalsMixin
+from ..life_cycle.supervised import NumbersMixin
 from ..rows import Sigma
+from ..samplers._kernel_parameter import KernelLike
 from ._base import BaseRandomFeatureRidge
 from ._sums import results, unexplained
 

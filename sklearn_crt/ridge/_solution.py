@@ -10,8 +10,8 @@ import numpy as np
 from scipy import linalg
 
 from .._compat import cached_property
-from .._quantiles import Distribution, Errors, LeftOut
-from .._state import Value
+from .._values import Value
+from ..life_cycle.intervals import Distribution, Errors, LeftOut
 from ._link import Link, LogLoss
 from ._moments import Moments
 

@@ -12,17 +12,24 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
-from .._fitted import Batch, LifeCycle, Step, no_step, value_of, with_value
-from .._kernel_parameter import is_row_kernel
-from .._map_sums import MapSums, check_columns, map_of
-from .._quantiles import Errors, LeftOut
-from .._state import same
-from ..averages._exact import as_kind
+from .._values import same
+from ..arrays.validation import as_kind
+from ..life_cycle.fitted import Batch, LifeCycle, Step, no_step, value_of, with_value
+from ..life_cycle.intervals import Errors, LeftOut
 from ..metric._candidates import MOST_LEARNED, N_DRAWN, sigmas_of_columns
 from ..rows import Rows
 from ..rows.sample import DistinctSample
+from ..samplers._kernel_parameter import is_row_kernel
+from ..sums.map_sums import MapSums, check_columns, map_of
 from ._link import Link
-from ._moments import Moments, MomentSums, by_threads, chunks_of, features_of, width_of
+from ._moments import (
+    Moments,
+    MomentSums,
+    by_threads,
+    chunks_of,
+    features_of,
+    width_of,
+)
 from ._solution import HeldOut, Regression, Solution
 
 # candidates for sigma, as multiples of sigma="scale"

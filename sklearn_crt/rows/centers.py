@@ -13,8 +13,9 @@ from sklearn import config_context
 from sklearn.utils import check_array, gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 
-from .._array import joined, plain_sparse
-from .._kernels import sq_norms
+from ..arrays.loops import sq_norms
+from ..arrays.namespaces import joined
+from ..arrays.validation import plain_sparse
 from .frame import Frame
 from .inputs import DenseInputs, Inputs, Rows
 

@@ -12,18 +12,11 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.utils import check_array
 
-from .._array import (
-    Array,
-    asarray_like,
-    like_table,
-    on_host,
-    plain_sparse,
-    row_chunks,
-    with_data,
-)
 from .._compat import cached_property
-from .._state import Value
-from .._workers import Workspace
+from .._values import Value
+from ..arrays.namespaces import Array, asarray_like, like_table, on_host, row_chunks
+from ..arrays.validation import plain_sparse, with_data
+from ..arrays.workspace import Workspace
 from .inputs import DenseInputs, Inputs, Rows, SparseInputs
 from .statistics import Statistics
 

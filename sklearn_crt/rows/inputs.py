@@ -18,8 +18,9 @@ from scipy import sparse
 from sklearn.metrics.pairwise import manhattan_distances
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from .. import _kernels
-from .._array import (
+from .._compat import cached_property
+from ..arrays import loops
+from ..arrays.namespaces import (
     Array,
     asarray_like,
     columns,
@@ -27,10 +28,9 @@ from .._array import (
     namespace_of,
     sq_norms,
     transposed,
-    with_data,
 )
-from .._compat import cached_property
-from .._workers import Workspace
+from ..arrays.validation import with_data
+from ..arrays.workspace import Workspace
 
 if TYPE_CHECKING:
     from ..frequencies import Affine, Frequencies
@@ -158,7 +158,7 @@ class Inputs(ABC):
         # norms are computed first, which raises an error for rows that are too large
         norms = self.sq_norms, other.sq_norms
         products = self.inner(other, out)
-        return _kernels.sq_distances(self._rows, other._rows, products, norms)
+        return loops.sq_distances(self._rows, other._rows, products, norms)
 
     def equal(self, other: Inputs) -> np.ndarray:
         """Return which pairs of rows are equal, apart from rounding errors."""
@@ -228,7 +228,7 @@ class DenseInputs(Inputs):
 
     def affine(self, form: Affine, row_term: Array, out: Any = None) -> Array:
         if form.stacked is not None:
-            return _kernels.affine(self._rows, form.stacked, row_term, out, self.buffer)
+            return loops.affine(self._rows, form.stacked, row_term, out, self.buffer)
         return _add_terms(self.project(form.frequencies), form, row_term, out)
 
     def zeros(self) -> Any:

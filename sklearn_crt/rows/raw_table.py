@@ -15,7 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import check_array, check_consistent_length, murmurhash3_32
 from sklearn.utils.validation import validate_data
 
-from .._array import to_host
+from ..arrays.namespaces import to_host
 from .targets import is_missing, kind_of, plain_targets
 
 NUMBER, CATEGORY, EMPTY = "number", "category", "empty"

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from .._array import joined, plain_sparse, taken
+from ..arrays.namespaces import joined, taken
+from ..arrays.validation import plain_sparse
 from .inputs import Rows
 
 # Constants of SplitMix64 (Steele, Lea, Flood 2014), which spreads the information of

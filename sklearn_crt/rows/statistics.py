@@ -16,7 +16,8 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
-from .._array import (
+from .._compat import RandomState
+from ..arrays.namespaces import (
     Array,
     float_types,
     joined,
@@ -26,7 +27,6 @@ from .._array import (
     to_host,
     transposed,
 )
-from .._compat import RandomState
 from .inputs import Rows
 
 _MOMENT_BYTES = 2**19  # size of the float64 copy of a batch, which fits into the cache

@@ -18,18 +18,18 @@ from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._array import (
+from .._compat import _check_sample_weight
+from ..arrays.namespaces import (
     Array,
     float_types,
     is_foreign,
     namespace_of,
     on_host,
-    refuse_dates,
     taken,
     to_host,
     to_namespace_of,
 )
-from .._compat import _check_sample_weight
+from ..arrays.validation import refuse_dates
 
 _MOST_LABELS = 100  # integers with more distinct values are treated as numbers
 # If weights and targets stay within two fifths of the exponent range of their

@@ -10,13 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
-from .._array import (
-    check_fit_namespace,
-    refuse_lazy,
-    to_host,
-    to_namespace_of,
-    validate_rows,
-)
 from .._compat import (
     ARRAY_API,
     Interval,
@@ -24,7 +17,9 @@ from .._compat import (
     TypedTransformerMixin,
     _fit_context,
 )
-from .._fitted import LifeCycle, with_value
+from ..arrays.namespaces import to_host, to_namespace_of
+from ..arrays.validation import check_fit_namespace, refuse_lazy, validate_rows
+from ..life_cycle.fitted import LifeCycle, with_value
 from ..maps import FeatureMap, transform, variance_in_blocks
 from ..rows import (
     Frame,

@@ -10,18 +10,17 @@ from numpy.typing import ArrayLike
 from scipy import linalg, sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
-from .._array import (
-    Array,
-    check_fit_namespace,
-    refuse_device,
-    row_chunks,
-    to_namespace_of,
-    validate_rows,
+from .._compat import (
+    RandomState,
+    StrOptions,
+    TypedTransformerMixin,
+    _fit_context,
 )
-from .._compat import RandomState, StrOptions, TypedTransformerMixin, _fit_context
-from .._fitted import Batch, LifeCycle, Step, no_step
-from .._supervised import SampleValue
-from .._workers import effective_n_threads, in_threads
+from ..arrays.namespaces import Array, row_chunks, to_namespace_of
+from ..arrays.threads import effective_n_threads, in_threads
+from ..arrays.validation import check_fit_namespace, refuse_device, validate_rows
+from ..life_cycle.fitted import Batch, LifeCycle, Step, no_step
+from ..life_cycle.supervised import SampleValue
 from ..rows import (
     Centers,
     Frame,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import optimize, special
 
-from .._array import namespace_of
 from .._compat import RandomState, StrOptions
+from ..arrays.namespaces import namespace_of
 from ..frequencies import Coupling, chi_law, get_coupling
 from ..maps import (
     ExponentialMap,

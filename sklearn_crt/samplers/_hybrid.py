@@ -11,7 +11,12 @@ from sklearn.base import BaseEstimator
 
 from .._compat import Interval, RandomState, StrOptions, warn
 from ..exceptions import ApproximationWarning
-from ..maps import FeatureMap, GaussianKernel, GaussianOrSoftmax, SumOfProductsMap
+from ..maps import (
+    FeatureMap,
+    GaussianKernel,
+    GaussianOrSoftmax,
+    SumOfProductsMap,
+)
 from ..rows import Frame, Sigma, Statistics
 from ._base import BaseFeatureSampler
 from ._exponential import middle

@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._compat import RandomState
-from .._fitted import check_params, empty_value, read_rows, with_value
 from ..frequencies import Coupling, chi_law, get_coupling
+from ..life_cycle.fitted import check_params, empty_value, read_rows, with_value
 from ..maps import FeatureMap, Gaussian, SignMap, ThirdPartyMap, WeightedMap
 from ..rows import Frame, Rows, Sigma, Statistics
 from ._base import BaseFeatureSampler

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from .._array import type_name
 from .._compat import RandomState
-from .._fitted import FittedValue, Step, no_step
-from .._state import check_same_params
+from .._values import check_same_params
+from ..arrays.namespaces import type_name
+from ..life_cycle.fitted import FittedValue, Step, no_step
 from ..maps import FeatureMap
 from ..rows import Sigma, Statistics
 

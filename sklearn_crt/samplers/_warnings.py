@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .._array import taken, to_host
 from .._compat import warn
+from ..arrays.namespaces import taken, to_host
 from ..exceptions import ApproximationWarning
 from ..maps import FeatureMap, relative_error, transform
 

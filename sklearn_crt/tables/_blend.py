@@ -12,14 +12,14 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._fitted import Step, no_step
-from .._quantiles import Errors, LeftOut
-from .._supervised import SampleValue
 from ..averages import (
     LocalLinearClassifier,
     LocalLinearRegressor,
     NadarayaWatsonRegressor,
 )
+from ..life_cycle.fitted import Step, no_step
+from ..life_cycle.intervals import Errors, LeftOut
+from ..life_cycle.supervised import SampleValue
 from ..metric import LearnedMetric
 from ..ridge import RandomFeatureRidge, RandomFeatureRidgeClassifier
 from ..rows.raw_table import CATEGORY

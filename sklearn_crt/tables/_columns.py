@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .._compat import cached_property
-from .._quantiles import weighted_quantiles
-from .._state import Value
+from .._values import Value
+from ..life_cycle.intervals import weighted_quantiles
 from ..metric._columns import softly_clipped
 from ..rows.raw_table import CATEGORY
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
-from .._fitted import Step, no_step
+from ..life_cycle.fitted import Step, no_step
 from ._columns import Encoding
 from ._kernel import AnovaKernel, ColumnKernels, Order, combined, row_blocks
 

@@ -12,9 +12,9 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from .._compat import Interval, RandomState, StrOptions, _check_feature_names_in
-from .._fitted import Batch
-from .._quantiles import IntervalsMixin, SimilarityMixin
-from .._supervised import ProbabilitiesMixin, TableLifeCycle
+from ..life_cycle.fitted import Batch
+from ..life_cycle.intervals import IntervalsMixin, SimilarityMixin
+from ..life_cycle.supervised import ProbabilitiesMixin, TableLifeCycle
 from ..ridge._effects import Effects
 from ..rows import (
     TableLike,

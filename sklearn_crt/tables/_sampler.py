@@ -11,16 +11,11 @@ from scipy.linalg import lapack
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
 
-from .._array import Array, to_namespace_of
-from .._compat import (
-    Interval,
-    RandomState,
-    StrOptions,
-    TypedTransformerMixin,
-)
-from .._fitted import Batch, Step, no_step
-from .._supervised import BatchesMixin, SampleValue, TableLifeCycle
-from .._workers import effective_n_threads, in_threads
+from .._compat import Interval, RandomState, StrOptions, TypedTransformerMixin
+from ..arrays.namespaces import Array, to_namespace_of
+from ..arrays.threads import effective_n_threads, in_threads
+from ..life_cycle.fitted import Batch, Step, no_step
+from ..life_cycle.supervised import BatchesMixin, SampleValue, TableLifeCycle
 from ..rows import TableLike, are_labels, as_numbers, weighted_rows
 from ..rows.raw_table import codes_of, column_positions, read_table_and_targets
 from ..rows.sample import DistinctSample

@@ -13,7 +13,7 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from .._compat import cached_property
-from .._fitted import value_of, with_value
+from ..life_cycle.fitted import value_of, with_value
 from ..maps import FeatureMap
 from ..samplers import BaseFeatureSampler
 

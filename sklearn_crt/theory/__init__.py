@@ -6,7 +6,12 @@ internally. The parameter A < 0 is the fitted attribute ``A_`` of
 ``exp(-|x - y|^2 / 2)``; relative errors are the same for the softmax kernel.
 """
 
-from .conformity import rf_conformity, rf_conformity_gap, rff_gap, sample_conformity
+from .conformity import (
+    rf_conformity,
+    rf_conformity_gap,
+    rff_gap,
+    sample_conformity,
+)
 from .hybrids import (
     hrf_max_relative_error,
     hrf_max_relative_error_bound,

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..._array import Namespace, namespace_of, register_namespace
+from ...arrays.namespaces import Namespace, namespace_of, register_namespace
 from ._maps import RandomFeatures
 from ._module import LinearAttention
 from ._positions import rotary

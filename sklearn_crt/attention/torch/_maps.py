@@ -14,8 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, distributed, nn
 
-from ..._array import values_are_known
-from ..._fitted import value_of, with_value
+from ...arrays.namespaces import values_are_known
+from ...life_cycle.fitted import value_of, with_value
 from ...maps import FeatureMap, real_form
 from ...rows import Covariance, Frame
 from ...samplers import DERFSampler, OPRFSampler

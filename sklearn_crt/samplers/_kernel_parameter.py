@@ -12,11 +12,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.kernel_approximation import Nystroem
 
-from ._compat import HasMethods, Interval, StrOptions
-from ._fitted import LifeCycle
-from .maps import ExponentialPower, Gaussian, Laplacian, Matern, RadialKernel
-from .rows import Sigma
-from .samplers import (
+from .._compat import HasMethods, Interval, StrOptions
+from ..life_cycle.fitted import LifeCycle
+from ..maps import ExponentialPower, Gaussian, Laplacian, Matern, RadialKernel
+from ..rows import Sigma
+from ..samplers import (
     ExponentialPowerSampler,
     LaplacianSampler,
     MaternSampler,
@@ -144,7 +144,7 @@ def transformer_for(estimator: Any, n_components: int) -> tuple[Any, bool, bool]
         )
     if not is_process_kernel(kernel):
         # imported here, because only a few users need Gaussian process kernels
-        from .kernels import FunctionKernel
+        from ._function_kernel import FunctionKernel
 
         kernel = FunctionKernel(kernel)
     return Nystroem(kernel=kernel, **own), False, resizes

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_scalar
 
-from ._array import to_namespace_of
-from ._compat import available_if
-from .rows import TableLike
+from .._compat import available_if
+from ..arrays.namespaces import to_namespace_of
+from ..rows import TableLike
 
 # smallest level; at level 0, a value with almost no weight could become the quantile
 _LEAST_LEVEL = 1e-13

@@ -16,22 +16,22 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from ._array import (
+from .._compat import (
+    DOC_LINK,
+    CallbackSupportMixin,
+    TypedBaseEstimator,
+    cached_property,
+)
+from .._docstrings import complete_docstring, name_constructor
+from .._values import Value, check_same_columns, copied, same
+from ..arrays.threads import blas_within_processors
+from ..arrays.validation import (
     check_fit_namespace,
     convert_fit_namespace,
     fit_namespace_of,
     refuse_lazy,
     validate_rows,
 )
-from ._compat import (
-    DOC_LINK,
-    CallbackSupportMixin,
-    TypedBaseEstimator,
-    cached_property,
-)
-from ._names import complete_docstring, name_constructor
-from ._state import Value, check_same_columns, copied, same
-from ._workers import blas_within_processors
 
 # maximum number of entries of X that are kept before the map is fixed
 KEPT_ENTRIES = 2**22

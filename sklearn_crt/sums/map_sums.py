@@ -20,9 +20,10 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import has_fit_parameter
 
-from ._array import Array, on_host, row_chunks
-from ._compat import array_device, cached_property
-from ._fitted import (
+from .._compat import array_device, cached_property
+from .._values import same
+from ..arrays.namespaces import Array, on_host, row_chunks
+from ..life_cycle.fitted import (
     KEPT_ENTRIES,
     Batch,
     LearnedValue,
@@ -32,8 +33,7 @@ from ._fitted import (
     no_step,
     with_rows,
 )
-from ._state import same
-from .maps import FeatureMap
+from ..maps import FeatureMap
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

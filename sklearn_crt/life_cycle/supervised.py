@@ -12,17 +12,11 @@ from numpy.typing import ArrayLike
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.class_weight import compute_class_weight
 
-from ._array import (
-    asarray_like,
-    taken,
-    to_host,
-    to_namespace_of,
-    validate_rows,
-)
-from ._compat import _check_partial_fit_first_call, _fit_context
-from ._fitted import KEPT_ENTRIES, Batch, LearnedValue, LifeCycle, Step, no_step
-from ._state import check_names, check_same_params, copied
-from .rows import (
+from .._compat import _check_partial_fit_first_call, _fit_context
+from .._values import check_names, check_same_params, copied
+from ..arrays.namespaces import asarray_like, taken, to_host, to_namespace_of
+from ..arrays.validation import validate_rows
+from ..rows import (
     TableLike,
     check_same_classes,
     check_same_outputs,
@@ -32,8 +26,9 @@ from .rows import (
     read_weights,
     weighted_rows,
 )
-from .rows.raw_table import TableReader, validated_table
-from .rows.sample import DistinctSample
+from ..rows.raw_table import TableReader, validated_table
+from ..rows.sample import DistinctSample
+from .fitted import KEPT_ENTRIES, Batch, LearnedValue, LifeCycle, Step, no_step
 
 
 class TargetsLifeCycle(LifeCycle):

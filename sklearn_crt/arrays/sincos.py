@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ._array import Array, namespace_of
+from .namespaces import Array, namespace_of
 
 # function that returns an array for a name and a shape
 Buffer = Callable[[str, tuple[int, ...]], np.ndarray]

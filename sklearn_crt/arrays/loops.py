@@ -17,7 +17,7 @@ from scipy.sparse import issparse
 from sklearn.utils import assert_all_finite
 from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
-from ._array import (
+from .namespaces import (
     Array,
     asarray_like,
     float_types,
@@ -28,8 +28,8 @@ from ._array import (
     transposed,
     without_gradient,
 )
-from ._sincos import Buffer, has_fast_tangent
-from ._workers import Workspace
+from .sincos import Buffer, has_fast_tangent
+from .workspace import Workspace
 
 _PAIRS = 4096  # number of pairs of rows whose differences are computed at a time
 _ROWS = 2**16  # number of rows whose classes are encoded at a time

@@ -1,0 +1,1 @@
+"""Arrays of any library: namespaces, validation, fast loops, threads and memory."""

@@ -1,0 +1,1 @@
+"""What all estimators share: fitted values, ``fit`` and queries, intervals."""

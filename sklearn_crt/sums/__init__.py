@@ -1,0 +1,1 @@
+"""Sums of features over rows, and their standard errors."""
