@@ -46,7 +46,7 @@ from ..sums.errors import (
     where_cancels,
 )
 from ..sums.feature_sums import FeatureSums
-from ..sums.map_sums import MapSums, check_columns, map_of, third_party_features
+from ..sums.map_sums import MapSums, check_n_columns, map_of, third_party_features
 from ._sampler_sigma import SampledRows, best_multiple_of_sampler
 from ._sums import (
     ApproximationError,
@@ -153,7 +153,7 @@ class FeatureAverages(MapSums, Averages):
             workspace = Workspace()
             product_type = self.targets.product_type(batch.X)
             dtype = type_for_weights(batch.weights, product_type)
-            chunks = features_of(self.sampler, batch.X, True, workspace)
+            chunks = log_features_of(self.sampler, batch.X, True, workspace)
             for rows, mantissa, exponent in chunks:
                 weights = batch.weights[rows]
                 targets = self.targets.encode(batch.y[rows, ...], weights, dtype)
@@ -220,7 +220,8 @@ class KeyFeatures(Value):
         dtype = type_for_weights(size, self.targets.product_type(X))
         sums = total.to(X, dtype)
         workspace = Workspace()
-        for rows, mantissa, exponent in features_of(self.sampler, X, False, workspace):
+        chunks = log_features_of(self.sampler, X, False, workspace)
+        for rows, mantissa, exponent in chunks:
             if on_host(X) and not isinstance(self.source, FeatureMap):
                 _check_size(mantissa, sums.sums)
             cancels = find_cancelling(mantissa, total.signed)
@@ -244,7 +245,7 @@ class KeyFeatures(Value):
         """Yield the standard errors of the averages for chunks of the queries."""
         groups = group_blocks(self.source)
         workspace = Workspace()
-        for _, mantissa, exponent in features_of(self.sampler, X, False, workspace):
+        for _, mantissa, exponent in log_features_of(self.sampler, X, False, workspace):
             weights, _ = self.total.scaled(mantissa, exponent, workspace)
             yield approximation_error(weights, self.total, groups, self.targets)
 
@@ -258,7 +259,7 @@ class KeyFeatures(Value):
             return np.full(X.shape[0], np.inf)
         found, workspace = [], Workspace()
         weight_sums = self.targets.weight(self.total.sums)
-        for _, mantissa, exponent in features_of(self.sampler, X, False, workspace):
+        for _, mantissa, exponent in log_features_of(self.sampler, X, False, workspace):
             weights, _ = self.total.scaled(mantissa, exponent, workspace)
             found.append(effective_number(weights * weight_sums))
         return np.concatenate(found)
@@ -273,9 +274,9 @@ class KeyFeatures(Value):
         return self.norms.why_no_features(self.targets.weight(self.total.sums))
 
 
-def features_of(sampler, X, key, workspace):
+def log_features_of(sampler, X, key, workspace):
     """Yield chunks of rows and their features."""
-    check_columns(sampler, X)
+    check_n_columns(sampler, X)
     source = map_of(sampler)
     if isinstance(source, FeatureMap):
         source.frame.check(X)

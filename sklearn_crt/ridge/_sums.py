@@ -20,7 +20,7 @@ from ..metric._candidates import MOST_LEARNED, N_DRAWN, sigmas_of_columns
 from ..rows import Rows
 from ..rows.sample import DistinctSample
 from ..samplers._kernel_parameter import is_row_kernel
-from ..sums.map_sums import MapSums, check_columns, map_of
+from ..sums.map_sums import MapSums, check_n_columns, map_of
 from ._link import Link
 from ._moments import (
     Moments,
@@ -141,7 +141,7 @@ class RidgeSums(MapSums):
 
     # -------------------------------------------------------------- life cycle
     def plus(self, batch: Batch, step: Step = no_step) -> RidgeSums:
-        check_columns(self.sampler, batch.X)
+        check_n_columns(self.sampler, batch.X)
         value = self
         if self.resizes and not (self.is_fixed or isinstance(self.sampler, LifeCycle)):
             # Nystroem is fitted to the first batch, with at most one feature per row
@@ -399,7 +399,7 @@ def results(
 ) -> list[np.ndarray]:
     """Return the arrays that a function computes from the features, in float64."""
     path = (sampler,)
-    check_columns(sampler, X)
+    check_n_columns(sampler, X)
 
     def of_part(part: slice) -> list[tuple[np.ndarray, ...]]:
         found = []

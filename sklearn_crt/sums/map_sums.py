@@ -132,7 +132,7 @@ class MapSums(LearnedValue):
         return replace(self, sampler=sampler)
 
 
-def check_columns(sampler: Any, X: Any) -> None:
+def check_n_columns(sampler: Any, X: Any) -> None:
     """Raise scikit-learn's error if the number of columns does not match."""
     expected = getattr(sampler, "n_features_in_", X.shape[1])
     if expected != X.shape[1]:
