@@ -12,7 +12,7 @@ from .base import (
     get_coupling,
     register,
 )
-from .blocks import (
+from .couplings import (
     Antithetic,
     BlockCoupling,
     Halton,
@@ -20,6 +20,6 @@ from .blocks import (
     Orthogonal,
     Sobol,
 )
-from .radial import RadialLaw, chi_law, stable_law, stable_nodes, student_law
+from .radial_laws import RadialLaw, chi_law, stable_law, stable_nodes, student_law
 from .simplex import Simplex, SimplexPlus
 from .structured import StructuredOrthogonal, StructuredSimplex

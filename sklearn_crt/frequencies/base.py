@@ -14,7 +14,7 @@ from .._compat import cached_property
 from .._docstrings import complete_docstring, name_constructor
 from ..arrays.loops import dense_product, stack
 from ..arrays.namespaces import asarray_like
-from .radial import Family
+from .radial_laws import Family
 
 
 class Frequencies:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.random import Generator
 
 from .base import Coupling, Frequencies, register
-from .blocks import BlockCoupling, Orthogonal
-from .radial import Family
+from .couplings import BlockCoupling, Orthogonal
+from .radial_laws import Family
 
 
 def apply_simplex(values: np.ndarray, axis: int = -1) -> np.ndarray:

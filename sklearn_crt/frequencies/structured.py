@@ -13,7 +13,7 @@ from scipy import linalg, sparse
 
 from ..arrays.namespaces import asarray_like, namespace_of
 from .base import Coupling, Frequencies, register
-from .radial import Family
+from .radial_laws import Family
 from .simplex import apply_simplex
 
 _IN_FLIGHT = 2**16  # number of array elements in a chunk that fits in the CPU cache

@@ -5,28 +5,24 @@ This module is private; ``sklearn_crt.extend`` exports what extensions need.
 
 from .anchored import AnchoredMap, AnchorMixture
 from .base import FeatureMap, FrequencyMap, PairedColumns
-from .composed import (
+from .chunks import relative_error, transform, variance_in_blocks
+from .derf import AffineQuadratic, DenseQuadratic
+from .discrete import CountLaw, DiscreteMap, GeometricLaw, PoissonLaw
+from .exponential import ExponentialMap
+from .heavy_tailed import ExponentialPower, Laplacian, Matern
+from .hybrid import (
     ClusterBlock,
     ClusteredMap,
     Clusters,
+    DiagonalQuadratic,
+    SignMap,
+    SumOfProductsMap,
     ThirdPartyMap,
     WeightedMap,
 )
-from .discrete import CountLaw, DiscreteMap, GeometricLaw, PoissonLaw
-from .exponential import ExponentialMap, TrigonometricMap
-from .loops import relative_error, transform, variance_in_blocks
-from .products import SumOfProductsMap
-from .quadratic import (
-    AffineQuadratic,
-    DenseQuadratic,
-    DiagonalQuadratic,
-    IsotropicQuadratic,
-    Quadratic,
-    real_form,
-)
-from .radial import Gaussian, GaussianKernel, GaussianOrSoftmax, RadialKernel
-from .scale_mixtures import ExponentialPower, Laplacian, Matern
-from .signs import SignMap
+from .quadratic import IsotropicQuadratic, Quadratic, real_form
+from .radial_kernels import Gaussian, GaussianKernel, GaussianOrSoftmax, RadialKernel
+from .trigonometric import TrigonometricMap
 from .variance import (
     Numbers,
     log_conformity,

@@ -14,7 +14,7 @@ from ..arrays.loops import log_sum
 from ..frequencies import Affine, Frequencies
 from ..rows import DenseInputs, Inputs
 from .base import LogFeatures, PairedColumns, PairedMap
-from .radial import LARGEST, GaussianKernel
+from .radial_kernels import LARGEST, GaussianKernel
 
 _CHUNK = 1024  # number of points whose distances to anchors are computed at a time
 _GOLDEN = (math.sqrt(5) - 1) / 2

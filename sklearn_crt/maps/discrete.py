@@ -18,7 +18,7 @@ from ..arrays.namespaces import Array, at_least, namespace_of
 from ..frequencies import Affine, Frequencies
 from ..rows import Inputs
 from .base import FrequencyMap, LogFeatures
-from .radial import GaussianKernel
+from .radial_kernels import GaussianKernel
 
 # Finite substitute for log(0). Its product with an exponent of 0 is 0, and its product
 # with a positive exponent outweighs all other terms. Even its product with 1e15 does

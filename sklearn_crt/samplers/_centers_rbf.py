@@ -10,12 +10,7 @@ from numpy.typing import ArrayLike
 from scipy import linalg, sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
-from .._compat import (
-    RandomState,
-    StrOptions,
-    TypedTransformerMixin,
-    _fit_context,
-)
+from .._compat import RandomState, StrOptions, TypedTransformerMixin, _fit_context
 from ..arrays.namespaces import Array, row_chunks, to_namespace_of
 from ..arrays.threads import effective_n_threads, in_threads
 from ..arrays.validation import check_fit_namespace, refuse_device, validate_rows
@@ -32,8 +27,7 @@ from ..rows import (
     resolve_sigma,
 )
 from ..rows.centers import validated_centers
-from ._base import BaseFeatureSampler
-from ._value import fitted
+from ._base import BaseFeatureSampler, fitted
 
 # number of sampled rows per centre
 _N_ROWS = {"kmeans": 20, "rpcholesky": 10, "random": 1, "array": 0}

@@ -22,9 +22,8 @@ from ..maps import (
     PoissonLaw,
 )
 from ..rows import Frame, Sigma, Statistics
-from ._base import BaseFeatureSampler
+from ._base import BaseFeatureSampler, centered, fitted
 from ._exponential import middle
-from ._value import centered, fitted
 
 _EPSILON = 1e-8  # default for the smallest coordinate with positive features
 _NEAR = 0.1  # assumed size of the scaled coordinates if all rows are equal

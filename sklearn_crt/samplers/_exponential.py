@@ -20,8 +20,7 @@ from ..maps import (
     Quadratic,
 )
 from ..rows import Frame, Sigma, Statistics
-from ._base import BaseFeatureSampler
-from ._value import centered
+from ._base import BaseFeatureSampler, centered
 
 
 def optimal_A(q: Any, n_features: int) -> Any:

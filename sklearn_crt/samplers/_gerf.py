@@ -18,8 +18,8 @@ from ..maps import (
     scaled_variance,
     second_moment,
 )
+from ._base import fitted
 from ._exponential import ExponentialSampler, mean_squares, optimal_A
-from ._value import fitted
 
 _GRID = np.meshgrid(np.linspace(-1.5, 1.5, 13), np.linspace(0.02, 1.5, 25))
 _BOUNDS = ((-40.0, 40.0), (0.0, math.pi / 2 - 1e-6))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from numbers import Real
 from typing import Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from .._compat import Interval, RandomState, StrOptions
@@ -14,12 +16,115 @@ from ..frequencies import (
     Frequencies,
     Independent,
     Orthogonal,
+    get_coupling,
     stable_law,
     student_law,
 )
-from ..maps import ExponentialPower, Laplacian, Matern
-from ..rows import Sigma
-from ._trigonometric import HeavyTailedSampler, make_trigonometric_map
+from ..maps import ExponentialPower, Laplacian, Matern, RadialKernel
+from ..rows import Sigma, shape_factor
+from ._base import BaseFeatureSampler, fitted
+from ._trigonometric import has_uniform_directions, make_trigonometric_map
+from ._warnings import warn_of_tail
+
+# with this few columns, structured frequencies are too often orthogonal to rows
+_FEW_FEATURES = 32
+
+
+class HeavyTailedSampler(BaseFeatureSampler):
+    """Base class of random Fourier features whose frequencies have heavy tails.
+
+    This class adds ``shape_matrix`` and ``random_phase``, and computes large phases
+    accurately. A subclass implements ``_radial``, ``_radial_law`` and ``_tail_index``.
+
+    Parameters
+    ----------
+    n_components : int, default=100
+        Number of features: a cosine and a sine per frequency, or only a cosine with
+        ``random_phase=True``. If ``n_components`` is odd, the last frequency has a
+        single column with a random phase.
+    shape_matrix : array-like of shape (n_features, n_features), default=None
+        Symmetric positive definite matrix M that defines the distance ``sqrt(u' M u)``,
+        where ``u = sigma * (x - y)``. None means the identity matrix.
+    random_phase : bool, default=False
+        Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own random
+        frequency w and phase b. For the same number of features, this gives a lower
+        variance than cosine-sine pairs where the kernel value is small, but a higher
+        variance for neighbouring rows.
+
+    Attributes
+    ----------
+    phase_ : float or ndarray of shape (n_components,)
+        Phase, in radians, of the last column if ``n_components`` is odd, or of every
+        column if ``random_phase=True``.
+    """
+
+    _parameter_constraints: dict = {
+        **BaseFeatureSampler._parameter_constraints,
+        "coupling": [str, Coupling],
+        "shape_matrix": ["array-like", None],
+        "random_phase": ["boolean"],
+    }
+
+    # ------------------------------------------------------------------- hooks
+    _tail_advice = "another kernel"
+
+    @abstractmethod
+    def _radial(self) -> RadialKernel:
+        """Return the kernel."""
+
+    @abstractmethod
+    def _radial_law(self, n_features: int):
+        """Return the distribution of the norm of a frequency in a given dimension."""
+
+    @abstractmethod
+    def _tail_index(self) -> float:
+        """Return b such that P(|w| > R) ~ R^-b; infinity for light tails."""
+
+    def _coupling(self) -> Coupling:
+        """Return the coupling for the parameter ``coupling``."""
+        return get_coupling(self.coupling, type(self).__name__)
+
+    # ------------------------------------------------------------------ fitting
+    def _make_map(self, statistics, drawn):
+        factor = shape_factor(self.shape_matrix, statistics.n_features)
+        coupling = self._coupling()
+        if drawn is None:
+            self._check_tail(coupling, statistics.n_features)
+
+        def draw(n_frequencies, n_features, rng):
+            sizes = n_frequencies, n_features
+            frequencies = coupling.draw(self._radial_law, *sizes, rng)
+            if factor is None:
+                return frequencies
+            return Frequencies(factor @ frequencies.to_dense())
+
+        return make_trigonometric_map(
+            self,
+            statistics,
+            drawn,
+            self._radial(),
+            self._radial_law,
+            coupling=coupling,
+            draw=draw,
+            shape_factor=factor,
+            heavy_tailed=True,
+        )
+
+    def _check_tail(self, coupling, n_features):
+        index = self._tail_index()
+        warn_of_tail(self, index, self._tail_advice)
+        if index < 2 and not coupling.exact and n_features <= _FEW_FEATURES:
+            reason = (
+                f" with up to {_FEW_FEATURES} columns (X has {n_features}), because "
+                "directions that are only nearly uniform bias the estimate where "
+                "frequencies are large"
+            )
+            name = type(self).__name__
+            get_coupling(self.coupling, name, has_uniform_directions, reason)
+
+    phase_: float | np.ndarray = fitted(
+        "map_.phase", "Phase of each single column, in radians."
+    )
 
 
 class MaternSampler(HeavyTailedSampler):

@@ -6,13 +6,13 @@ from .._compat import RandomState
 from ..frequencies import Coupling
 from ..maps import GaussianOrSoftmax, IsotropicQuadratic
 from ..rows import Sigma
+from ._base import fitted
 from ._exponential import (
     ExponentialSampler,
     mean_squares,
     optimal_A,
     optimal_antithetic_A,
 )
-from ._value import fitted
 
 
 class PositiveRBFSampler(ExponentialSampler):

@@ -10,7 +10,7 @@ from sklearn_crt.frequencies import Halton, Sobol
 
 # distributions of norms, and the quadrature of a stable variable: draws and quantiles
 # of single frequencies are judged against their formulas
-from sklearn_crt.frequencies.radial import (
+from sklearn_crt.frequencies.radial_laws import (
     log_positive_stable,
     stable_law,
     stable_nodes,

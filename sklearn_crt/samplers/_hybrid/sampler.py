@@ -9,21 +9,16 @@ from typing import Any, NamedTuple
 
 from sklearn.base import BaseEstimator
 
-from .._compat import Interval, RandomState, StrOptions, warn
-from ..exceptions import ApproximationWarning
-from ..maps import (
-    FeatureMap,
-    GaussianKernel,
-    GaussianOrSoftmax,
-    SumOfProductsMap,
-)
-from ..rows import Frame, Sigma, Statistics
-from ._base import BaseFeatureSampler
-from ._exponential import middle
-from ._hybrid_parts import AngularCoefficient, PartFitter, spread_columns
-from ._positive import OPRFSampler
-from ._trigonometric import TrigRBFSampler
-from ._value import centered, fitted
+from ..._compat import Interval, RandomState, StrOptions, warn
+from ...exceptions import ApproximationWarning
+from ...maps import FeatureMap, GaussianKernel, GaussianOrSoftmax, SumOfProductsMap
+from ...rows import Frame, Sigma, Statistics
+from .._base import BaseFeatureSampler, centered, fitted
+from .._exponential import middle
+from .._positive import OPRFSampler
+from .._trigonometric import TrigRBFSampler
+from .coefficients import AngularCoefficient
+from .part_fitter import PartFitter, spread_columns
 
 # methods that each part must have
 _NEEDED = ("fit", "transform", "exact_kernel", "kernel_variance")

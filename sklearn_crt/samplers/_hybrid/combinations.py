@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from ..frequencies import Antithetic, Coupling, get_coupling
-from ._hybrid import HybridSampler
-from ._hybrid_clustered import ClusteredSampler
-from ._hybrid_parts import AngularCoefficient, GaussianCoefficient
-from ._positive import PositiveRBFSampler
-from ._trigonometric import TrigRBFSampler
+from ...frequencies import Antithetic, Coupling, get_coupling
+from .._positive import PositiveRBFSampler
+from .._trigonometric import TrigRBFSampler
+from .clustered import ClusteredSampler
+from .coefficients import AngularCoefficient, GaussianCoefficient
+from .sampler import HybridSampler
 
 
 def angular_hybrid(

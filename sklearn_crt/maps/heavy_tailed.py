@@ -16,7 +16,7 @@ from scipy.interpolate import PPoly
 from .._compat import Interval, StrOptions
 from ..arrays.namespaces import Array, asarray_like, float_types, namespace_of, on_host
 from ..rows import Inputs
-from .radial import RadialKernel
+from .radial_kernels import RadialKernel
 from .variance import (
     Factor,
     mixture_block_covariance,

@@ -1,4 +1,7 @@
-"""Signs of random projections, whose products estimate the angle between two rows."""
+"""Maps of hybrid coefficients: signs of projections, and weighted maps.
+
+The products of signs of random projections estimate the angle between two rows.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,70 @@ from scipy import special
 from scipy.interpolate import PPoly
 from scipy.spatial.distance import cdist
 
-from .._compat import cached_property
-from ..arrays.namespaces import constant, namespace_of
-from ..frequencies import Frequencies
-from ..rows import Inputs
-from .base import FrequencyMap, LogFeatures
-from .variance import tabulate
+from ..._compat import cached_property
+from ...arrays.namespaces import constant, namespace_of
+from ...frequencies import Coupling, Frequencies
+from ...rows import Inputs
+from ..base import FeatureMap, FrequencyMap, LogFeatures, mantissa_and_exponent
+from ..variance import tabulate
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedMap(FeatureMap):
+    """Map whose kernel is w times the kernel of another map with the same frame.
+
+    The features of the other map are multiplied by sqrt(abs(w)) for queries and by
+    sign(w) sqrt(abs(w)) for keys, because the weight w may be negative.
+    """
+
+    base: FrequencyMap
+    weight: float
+
+    @property
+    def frequencies(self) -> Frequencies:
+        """The frequencies of the other map."""
+        return self.base.frequencies
+
+    @property
+    def coupling(self) -> Coupling:
+        """The coupling of the other map."""
+        return self.base.coupling
+
+    @property
+    def n_frequencies(self) -> int:
+        """Number of frequencies."""
+        return self.base.n_frequencies
+
+    @property
+    def columns_per_frequency(self) -> int:
+        return self.base.columns_per_frequency
+
+    @property
+    def symmetric(self) -> bool:
+        return self.weight > 0 and self.base.symmetric
+
+    @property
+    def variance_is_exact(self) -> bool:
+        return self.base.variance_is_exact
+
+    def frequency_index(self) -> np.ndarray | None:
+        return self.base.frequency_index()
+
+    @cached_property
+    def tables(self) -> tuple[FeatureMap, float]:
+        return self.base, self.weight
+
+    def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
+        base, weight = self.tables
+        features = base.log_features(rows, key=key)
+        scale = math.copysign(math.sqrt(abs(weight)), weight if key else 1)
+        return scale * mantissa_and_exponent(features, rows)[0], features[1]
+
+    def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        return self.weight * self.base.kernel(X, Y)
+
+    def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        return self.weight * (self.weight * self.base.variance(X, Y))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Complex exponential maps, and samplers with one such map per pair of clusters."""
+"""Samplers with one complex exponential map per pair of clusters."""
 
 from __future__ import annotations
 
@@ -8,159 +8,18 @@ from numbers import Integral
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 
-from .._compat import Interval, RandomState, StrOptions, warn
-from ..exceptions import ApproximationWarning
-from ..frequencies import Coupling, get_coupling
-from ..maps import (
-    ClusterBlock,
-    ClusteredMap,
-    Clusters,
-    DiagonalQuadratic,
-    GaussianOrSoftmax,
-)
-from ..rows import ColumnMoments, Frame, Sigma, Statistics
-from ..rows.centers import Centers
-from ._base import BaseFeatureSampler
-from ._exponential import make_exponential_map
-from ._hybrid_parts import PartFitter, ScaledRows, spread_columns
-from ._trigonometric import TrigRBFSampler
-from ._value import fitted
-
-
-class ComplexExponentialSampler(BaseFeatureSampler):
-    r"""Complex exponential features (CE) for the Gaussian or softmax kernel.
-
-    Parameters
-    ----------
-    diagonal : array-like of shape (n_features,) or complex, default=1.0
-        The diagonal a of the matrix in the features (see Notes): a nonzero number, or
-        one nonzero number per column. The value 1 gives positive features, and the
-        imaginary unit gives random Fourier features.
-    n_components : int, default=100
-        Number of features: one per frequency if a is real, otherwise two. If each
-        frequency has two columns and ``n_components`` is odd, the last frequency has a
-        single column with a random phase.
-
-    Attributes
-    ----------
-    diagonal_ : ndarray of shape (n_features,)
-        The diagonal a, as a real array if all entries are real.
-    phase_ : float
-        Phase of the last column, in radians. It is used only if ``n_components`` is odd
-        and each frequency has two columns.
-
-    See Also
-    --------
-    ClusteredSampler : One sampler of this kind for each pair of clusters.
-
-    Notes
-    -----
-    Let :math:`w \sim N(0, I_d)` be one of m frequencies. Products and quotients of a
-    vector and a are elementwise, and the square of a complex vector is the sum of its
-    squared entries, without conjugates. Then ([1]_, equations 14 to 16)
-
-    .. math::
-
-       f(x) &= \tfrac{1}{\sqrt m} e^{w \cdot a x - (a x)^2 / 2 - |x|^2 / 2}, \quad
-       g(y) = \tfrac{1}{\sqrt m} e^{w \cdot y / a - (y / a)^2 / 2 - |y|^2 / 2}, \\
-       \operatorname{Var} &= \frac{K^2}{m} \left( \tfrac12 e^{|z|^2}
-       + \tfrac12 \operatorname{Re} e^{z \cdot z} - 1 \right), \quad z = a x + y / a .
-
-    The columns are Re f and Im f for queries, and Re g and -Im g for keys. The variance
-    is zero if z = 0. If a is real, orthogonal frequencies reduce the variance as for
-    positive features, which ``kernel_variance`` takes into account. If a is complex,
-    ``kernel_variance`` returns the variance for independent frequencies.
-
-    References
-    ----------
-    .. [1] K. Choromanski et al., "Hybrid Random Features", ICLR 2022,
-       :arxiv:`2110.04367`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_crt.samplers import ComplexExponentialSampler
-    >>> X, Y = np.array([[0.5, -1.0]]), np.array([[2.0, 0.25]])
-    >>> sampler = ComplexExponentialSampler([2j, 0.5], sigma=1.0, random_state=0)
-    >>> bool(sampler.fit(X, X_key=Y).kernel_variance(X, Y)[0, 0] < 1e-15)
-    True
-    """
-
-    _parameter_constraints: dict = {
-        **BaseFeatureSampler._parameter_constraints,
-        "coupling": [str, Coupling],
-        "kernel": [StrOptions({"gaussian", "softmax"})],
-        "diagonal": ["array-like", complex, float, int],
-    }
-
-    def __init__(
-        self,
-        diagonal: complex | ArrayLike = 1.0,
-        *,
-        sigma: Sigma = "scale",
-        n_components: int = 100,
-        coupling: str | Coupling = "orthogonal",
-        kernel: GaussianOrSoftmax = "gaussian",
-        n_jobs: int | None = None,
-        random_state: RandomState = None,
-    ):
-        self.diagonal = diagonal
-        self.sigma = sigma
-        self.n_components = n_components
-        self.coupling = coupling
-        self.kernel = kernel
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def _make_map(self, statistics, drawn):
-        diagonal = self._full_diagonal(statistics.n_features)
-        coupling = get_coupling(self.coupling, type(self).__name__)
-        form = self._frame(statistics), DiagonalQuadratic(diagonal), coupling
-        return make_exponential_map(self, statistics, drawn, *form)
-
-    def _full_diagonal(self, d):
-        """Return the diagonal, one entry per column, as a real array if possible."""
-        a = np.asarray(self.diagonal)
-        if a.ndim > 1 or a.size not in (1, d) or not np.all(np.isfinite(a) & (a != 0)):
-            raise ValueError(
-                f"diagonal={self.diagonal!r} must be finite and nonzero: a number or "
-                f"one for each of the {d} features."
-            )
-        a = np.broadcast_to(a, d).astype(complex)
-        return a if np.any(a.imag) else a.real.copy()
-
-    diagonal_: np.ndarray = fitted(
-        "map_.quadratic.diagonal", "The diagonal, a real array if all entries are real."
-    )
-    phase_: float = fitted("map_.phase", "Phase of the single last column, in radians.")
-
-
-def best_diagonal(
-    query: np.ndarray,
-    key: np.ndarray,
-    query_spread: np.ndarray | float = 0.0,
-    key_spread: np.ndarray | float = 0.0,
-    *,
-    real: bool = False,
-) -> np.ndarray:
-    """Return the diagonal a that minimises the mean of ``|a x + y / a|**2``.
-
-    ``query`` and ``key`` are the centres of two clusters, and the spreads are the
-    second moments about these centres. An entry of a is imaginary if the two centres
-    have the same sign in this column, so that the two terms cancel, and real otherwise.
-    All entries are real if ``real`` is True.
-    """
-    floor = 1e-12  # if both second moments are smaller, the modulus of a is 1
-    squares = np.maximum(query**2 + query_spread, floor)
-    key_squares = np.maximum(key**2 + key_spread, floor)
-    modulus = np.clip((key_squares / squares) ** 0.25, 1e-6, 1e6)
-    imaginary = (query * key > 0) & (not real)
-    a = np.zeros(np.shape(modulus), dtype=complex)
-    a.real, a.imag = np.where(imaginary, 0, modulus), np.where(imaginary, modulus, 0)
-    return a
+from ..._compat import Interval, RandomState, StrOptions, warn
+from ...exceptions import ApproximationWarning
+from ...frequencies import Coupling, get_coupling
+from ...maps import ClusterBlock, ClusteredMap, Clusters
+from ...rows import ColumnMoments, Frame, Sigma, Statistics
+from ...rows.centers import Centers
+from .._base import BaseFeatureSampler, fitted
+from .._trigonometric import TrigRBFSampler
+from .complex_exponential import ComplexExponentialSampler, best_diagonal
+from .part_fitter import PartFitter, ScaledRows, spread_columns
 
 
 class ClusterParts(NamedTuple):

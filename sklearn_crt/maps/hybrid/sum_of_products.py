@@ -9,22 +9,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._compat import cached_property
-from ..arrays.loops import exp_features
-from ..arrays.namespaces import Array, constant, namespace_of
-from ..frequencies import JointFrequencies
-from ..rows import Inputs
-from .anchored import AnchoredMap
-from .base import (
-    FeatureMap,
-    FrequencyMap,
-    LogFeatures,
-    mantissa_and_exponent,
-)
-from .composed import ClusteredMap, ComposedMap, joined_frequencies, of_part
-from .exponential import ExponentialMap, TrigonometricMap
-from .quadratic import IsotropicQuadratic
-from .radial import Gaussian, GaussianKernel
+from ..._compat import cached_property
+from ...arrays.loops import exp_features
+from ...arrays.namespaces import Array, constant, namespace_of
+from ...frequencies import JointFrequencies
+from ...rows import Inputs
+from ..anchored import AnchoredMap
+from ..base import FeatureMap, FrequencyMap, LogFeatures, mantissa_and_exponent
+from ..exponential import ExponentialMap
+from ..quadratic import IsotropicQuadratic
+from ..radial_kernels import Gaussian, GaussianKernel
+from ..trigonometric import TrigonometricMap
+from .clustered import ClusteredMap
+from .parts import ComposedMap, joined_frequencies, of_part
 
 
 class Term(NamedTuple):

@@ -15,7 +15,7 @@ from ..arrays.workspace import kept_workspace
 from ..frequencies import Antithetic, Coupling, Independent
 from ..rows import Inputs
 from .base import FeatureMap, like_tuple
-from .radial import GaussianKernel
+from .radial_kernels import GaussianKernel
 
 # number of pairs of rows whose variances are computed at once, to fit into the cache
 _PAIRS = 2**18

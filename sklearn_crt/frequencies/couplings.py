@@ -13,7 +13,7 @@ from scipy.linalg import lapack
 from scipy.stats import qmc
 
 from .base import Coupling, Frequencies, register
-from .radial import Family, RadialLaw
+from .radial_laws import Family, RadialLaw
 
 _GROUP = 2**16  # number of array elements in a chunk that fits in the CPU cache
 

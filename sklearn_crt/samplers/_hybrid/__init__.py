@@ -1,0 +1,7 @@
+"""Hybrid features: base maps that are combined by coefficients or clusters."""
+
+from .clustered import ClusteredSampler
+from .coefficients import AngularCoefficient, GaussianCoefficient
+from .combinations import angular_hybrid, clustered_hybrid, gaussian_hybrid
+from .complex_exponential import ComplexExponentialSampler
+from .sampler import HybridSampler
