@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
+from sklearn.utils.extmath import row_norms
 
 from .._compat import cached_property
 from .._values import Value
@@ -44,6 +45,7 @@ _TIE = 1e-6
 # often has a larger log loss than others, but log losses alone are too uncertain on
 # small tables.
 _NEAR = 1.1
+_EPS = float(np.finfo(np.float64).eps)
 _LEAST_FREEDOM = 0.001  # minimum residual degrees of freedom per row
 # If a classifier has more features than this, it estimates the variances of predictions
 # from this number of random combinations of the axes, with a standard error of 18 %.
@@ -82,10 +84,13 @@ class Solution(Value):
     mean_weight: float  # mean weight of the rows, without the class weights
     n_rows: float  # number of rows that the weights represent
     # The variance of a prediction, relative to the noise variance, is mean_variance
-    # plus the sum of squared coordinates of the features along the axes, weighted by
-    # the factors. If the axes form a triangular matrix, its entries are stored as a
+    # plus the squared length of the centred features times prior, plus the sum of their
+    # squared coordinates along the axes, weighted by the factors. The factors are
+    # negative if prior is positive, because the training rows reduce the prior
+    # variance. If the axes form a triangular matrix, its entries are stored as a
     # one-dimensional array.
     mean_variance: float
+    prior: np.ndarray  # (k,), or (1,) for classification; 0 if the axes span everything
     axes: np.ndarray  # (D, r), or (D, min(D, _COMBINED)) for classification
     factors: np.ndarray  # (r, k), or (min(D, _COMBINED), 1)
     spread: np.ndarray  # (k,), variances, or mean squares without an intercept
@@ -107,12 +112,11 @@ class Solution(Value):
         axes, factors = self.axes, self.factors
         if axes.ndim == 1 or self.similarities or np.any(self.alpha != self.alpha[0]):
             return self
-        scaled: np.ndarray = axes * np.sqrt(factors[:, 0])
+        scaled: np.ndarray = axes * np.sqrt(np.abs(factors[:, 0]))
         (upper,) = linalg.qr(scaled.T, mode="r", check_finite=False)  # (r, D)
         entries = upper.T[np.tril_indices(upper.shape[1], 0, upper.shape[0])]
-        return replace(
-            self, axes=entries, factors=np.ones((len(upper), len(self.alpha)))
-        )
+        sign = np.where(self.prior > 0, -1.0, 1.0)
+        return replace(self, axes=entries, factors=np.tile(sign, (len(upper), 1)))
 
     @cached_property
     def _axes(self) -> np.ndarray:
@@ -129,8 +133,12 @@ class Solution(Value):
 
         They refer to the expected targets and do not include the noise.
         """
-        along = ((Z - self.z_mean) @ self._axes) ** 2
-        return self.mean_variance + along @ self.factors
+        centred = Z - self.z_mean
+        variance = (centred @ self._axes) ** 2 @ self.factors
+        if np.any(self.prior):
+            variance += np.multiply.outer(row_norms(centred, squared=True), self.prior)
+            np.maximum(variance, 0, out=variance)  # rounding may make it negative
+        return self.mean_variance + variance
 
     def scores(self, variance: np.ndarray) -> np.ndarray:
         """Return the proportions of rows with at least these variances, (n,).
@@ -203,6 +211,7 @@ class Regression:
     ) -> None:
         """Compute the eigenvalues, the eigenvectors and their products with targets."""
         gram, eps = self.moments.gram, moments.eps
+        self._spans_all = True  # whether the axes span all rows, not just training rows
         draws = np.eye(len(gram))
         if len(gram) > _COMBINED:
             draws = np.random.default_rng(0).standard_normal((len(gram), _COMBINED))
@@ -217,15 +226,18 @@ class Regression:
             values, vectors = linalg.eigh((inner + inner.T) / 2, check_finite=False)
             vectors = whitener @ vectors
         elif len(rows.Z) < len(gram) and rows.are_all_of(moments.weight * self.unit):
-            # the Gram matrix of the rows is smaller, but has the same positive
-            # eigenvalues
+            # The Gram matrix of the rows is smaller, but has the same positive
+            # eigenvalues. The axes span only the training rows.
             root = np.sqrt(rows.weights / self.unit)[:, None]
             centred = root * (rows.Z - self.moments.z_mean)
             values, left = linalg.eigh(centred @ centred.T, check_finite=False)
             # centring makes one eigenvalue zero, apart from a rounding error
-            known = values > 16 * eps * values.max(initial=0)
-            values = values[known]
-            vectors = centred.T @ (left[:, known] / np.sqrt(values))
+            known = values > 16 * _EPS * values.max(initial=0)
+            vectors = centred.T @ left[:, known]
+            # rounding errors of small eigenvalues are smaller in these lengths
+            lengths = np.sqrt(row_norms(vectors.T, squared=True))
+            values, vectors = lengths**2, vectors / lengths
+            self._spans_all = False
         else:
             values, vectors = linalg.eigh(gram, check_finite=False)
         values = np.maximum(values, 0)
@@ -240,6 +252,7 @@ class Regression:
         self.values, self.vectors = values, vectors  # (r,), (D, r)
         # combinations of the axes that do not depend on the signs of the axes
         self._combinations = vectors.T @ draws
+        self._draws_outside = None if self._spans_all else draws
         known = values > 0
         self._products = vectors.T @ self.moments.cross  # (r, k)
         self._products[~known] = 0
@@ -326,15 +339,35 @@ class Regression:
         self.log_losses = self._log_losses(left_out) if self._shared else None
         self.left_out = left_out(self.best)
         self._axes, self._factors = self.vectors, inverse[:, self.best]
+        self._prior = self._prior_outside
+        self._factors = self._factors - self._prior
         self._similarities = None
         if self._shared:
-            root = np.sqrt(self._factors[:, :1]) * self._combinations
+            root = np.sqrt(inverse[:, self.best[:1]]) * self._combinations
+            axes = self.vectors @ root
+            if self._draws_outside is not None:
+                outside = self._draws_outside - self.vectors @ self._combinations
+                axes += np.sqrt(self._prior[0]) * outside
             # single precision, because the axes are the largest part of the model
-            self._axes = (self.vectors @ root).astype(np.float32)
-            self._factors = np.ones((root.shape[1], 1))
+            self._axes = axes.astype(np.float32)
+            self._factors, self._prior = np.ones((root.shape[1], 1)), np.zeros(1)
             estimate = self.mean_variance + np.sum((along @ root) ** 2, axis=1)
             found = np.nan_to_num(-estimate / left[:, self.best[0]], nan=-np.inf)
             self._similarities = Distribution.of(found, rows.given_weights)
+
+    @property
+    def _prior_outside(self) -> np.ndarray:
+        """Variance of a new row per squared length outside of the axes, (k,).
+
+        It is the prior variance, 1 / alpha, because the training rows have no
+        information about these directions; as for the axes, it is 0 without a penalty.
+        """
+        alpha = self.alphas[self.best]
+        if self._spans_all:
+            return np.zeros(alpha.shape)
+        # differences of squared lengths have rounding errors
+        alpha = np.where(alpha > 0, np.maximum(alpha, 4 * self._tiny), np.inf)
+        return 1 / alpha
 
     def _log_losses(self, left_out: Callable[..., LeftOut]) -> np.ndarray:
         """Return the log losses of the penalties with small errors, (n_alphas,).
@@ -434,6 +467,7 @@ class Regression:
             mean_weight=self.mean_weight,
             n_rows=self.n_rows,
             mean_variance=self.mean_variance,
+            prior=self._prior,
             axes=self._axes,
             factors=self._factors,
             spread=self._total / self.moments.weight,
