@@ -11,8 +11,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
-from scipy.spatial.distance import pdist
-from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 
@@ -20,14 +18,13 @@ from .._compat import RandomState
 from ..arrays.namespaces import (
     Array,
     float_types,
-    joined,
     namespace_of,
     on_host,
-    taken,
     to_host,
     transposed,
 )
 from .inputs import Rows
+from .row_sample import RowSample
 
 _MOMENT_BYTES = 2**19  # size of the float64 copy of a batch, which fits into the cache
 _COVARIANCE_BYTES = 2**22  # size of a batch for covariances, for efficient products
@@ -217,104 +214,6 @@ class Covariance:
         return Covariance(weight, self.mean + share * gap, within + between)
 
 
-@dataclass(frozen=True, eq=False)
-class RowSample:
-    """Uniform random sample of the rows with positive weight.
-
-    Each row is assigned a random priority, and the rows with the smallest priorities
-    are kept. Therefore two samples can be merged by ``a + b``, and the sample does not
-    depend on whether rows are read in batches or all at once.
-    """
-
-    rows: Rows  # (n_rows, n_features)
-    priorities: np.ndarray  # (n_rows,)
-    weights: np.ndarray  # (n_rows,)
-    n_seen: int
-    size: int = 1000
-
-    @classmethod
-    def of(
-        cls,
-        X: Rows,
-        sample_weight: np.ndarray | None,
-        rng: np.random.Generator,
-        n_before: int = 0,
-        size: int = 1000,
-    ) -> RowSample:
-        """Draw a sample of the rows."""
-        # X (n_rows, n_features), sample_weight (n_rows,)
-        rng.bit_generator.advance(n_before)  # type: ignore[attr-defined]  # PCG64 can
-        n_rows: int = X.shape[0]
-        weights = np.ones(n_rows) if sample_weight is None else to_host(sample_weight)
-        whole = cls(X, rng.random(n_rows), weights, n_rows, size)
-        return whole._smallest(np.flatnonzero(weights))
-
-    def _smallest(self, candidates: np.ndarray) -> RowSample:
-        """Keep the candidates with the smallest priorities, in their original order."""
-        order = np.argsort(self.priorities[candidates])[: self.size]
-        keep = np.sort(candidates[order])
-        priorities, weights = self.priorities[keep], self.weights[keep]
-        rows = taken(self.rows, keep)
-        return RowSample(to_host(rows), priorities, weights, self.n_seen, self.size)
-
-    def __add__(self, other: RowSample) -> RowSample:
-        """Return the sample of both sets of rows together."""
-        rows = joined([self.rows, other.rows])
-        priorities = np.concatenate([self.priorities, other.priorities])
-        weights = np.concatenate([self.weights, other.weights])
-        n_seen = self.n_seen + other.n_seen
-        whole = RowSample(rows, priorities, weights, n_seen, self.size)
-        return whole._smallest(np.arange(rows.shape[0]))
-
-    def median_distance(self) -> float:
-        """Return the weighted median distance between distinct rows."""
-        weights, pairs = self.weights, np.triu_indices(self.rows.shape[0], 1)
-        distances = _pair_distances(self.rows.astype(np.float64), pairs)
-        # for equal sparse rows, distances are rounding errors
-        distinct = distances > 1e-7 * distances.max(initial=0)
-        pair_weights = np.where(distinct, (weights[:, None] * weights)[pairs], 0)
-        order = np.argsort(distances)
-        cumulated = np.cumsum(pair_weights[order])
-        if cumulated.size == 0 or cumulated[-1] == 0:
-            return 1.0
-        middle = np.searchsorted(cumulated, 0.5 * cumulated[-1])
-        return float(distances[order[middle]])
-
-    def distinct(self) -> tuple[Rows, np.ndarray]:
-        """Return the distinct rows and their weights, sorted by a random projection.
-
-        The result depends neither on the order of the rows, nor on whether a row has
-        weight 2 or occurs twice.
-        """
-        # -> (n_distinct, n_features), (n_distinct,)
-        rows, weights = self.rows, self.weights
-        if rows.shape[0] == 0:  # all weights were zero
-            return np.zeros((1, rows.shape[1]), rows.dtype), np.ones(1)
-        direction = np.random.default_rng(0).standard_normal(rows.shape[1])
-        order = np.argsort(rows @ direction, kind="stable")
-        rows, weights = rows[order], weights[order]
-        changes = rows[1:] != rows[:-1]
-        first = np.append(True, np.asarray(changes.sum(axis=1)).ravel() > 0)
-        return rows[first], np.add.reduceat(weights, np.flatnonzero(first))
-
-
-def _pair_distances(rows: Rows, pairs: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Return the distances between all pairs of dense or sparse rows.
-
-    If rows are far from zero, distances computed from inner products lose precision.
-    Sparse columns can be far from zero only if most of their entries are stored, so
-    such columns are made dense, and their differences are computed directly.
-    """
-    # (n_rows, n_features) -> (n_rows * (n_rows - 1) / 2,)
-    if isinstance(rows, np.ndarray):
-        return pdist(rows)
-    is_dense = 2 * np.bincount(rows.indices, minlength=rows.shape[1]) > rows.shape[0]
-    squares = pdist(rows[:, is_dense].toarray(), "sqeuclidean")
-    if not is_dense.all():
-        squares += euclidean_distances(rows[:, ~is_dense], squared=True)[pairs]
-    return np.sqrt(squares)
-
-
 T = TypeVar("T", ColumnMoments, RowSample, Covariance)
 
 
@@ -365,9 +264,9 @@ class Statistics:
         """Return a generator for frequencies; its initial state is always the same."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(0,)))
 
-    def _row_stream(self, side: int | None) -> np.random.Generator:
-        rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(1,)))
-        return rng if side is None else rng.spawn(2)[side]
+    def _row_seed(self, side: int | None) -> tuple[int, ...]:
+        """Return the seed of a sample of all rows, of the queries (0) or keys (1)."""
+        return (*self.seed, 1) if side is None else (*self.seed, 1, side)
 
     def read(
         self,
@@ -390,9 +289,12 @@ class Statistics:
             side: int | None,
             size: int = 1000,
         ) -> RowSample:
-            before = n_before if old is None else old.n_seen
-            new = RowSample.of(Z, weights, self._row_stream(side), before, size)
-            return new if old is None else old + new
+            if old is not None:
+                return old.with_rows(Z, None, weights)
+            seed = self._row_seed(side)
+            return RowSample.of(
+                Z, None, weights, seed=seed, size=size, n_before=n_before
+            )
 
         changes: dict[str, Any] = {
             "query": _sum(self.query, ColumnMoments.of(X, sample_weight))

@@ -83,7 +83,7 @@ class CentersValue(SampleValue):
         n_seen = n_points
         if rows is None:
             sample = self.sample.query_sample
-            rows, n_seen = sample.rows, sample.n_seen
+            rows, n_seen = sample.X, sample.n_seen
         points = Centers(rows, np.full(rows.shape[0], n_seen / rows.shape[0]))
         frame = Frame(sigma, None if sparse.issparse(rows) else self.origin)
         if method == "kmeans":

@@ -340,7 +340,7 @@ class GeometricSampler(DiscreteSampler):
             return frame.sigma * np.maximum(moments.mean - frame.center, 0)
         if not self.center:
             return frame.sigma * moments.mean_abs
-        rows, weights = frame.rows(sample.rows.astype(np.float64)), sample.weights
+        rows, weights = frame.rows(sample.X.astype(np.float64)), sample.weights
         total = max(weights.sum(), np.finfo(np.float64).tiny)
         return np.array([weights @ np.abs(x) for x in rows.columns()]) / total
 

@@ -235,7 +235,7 @@ class GaussianCoefficient(BaseFeatureSampler):
 
 def _constant_term(statistics, frame):
     """Return 1/h, the constant part of a coefficient, for the largest sampled norm."""
-    samples = (sample.rows.astype(np.float64) for sample in statistics.side_samples)
+    samples = (sample.X.astype(np.float64) for sample in statistics.side_samples)
     rows = map(frame.rows, samples)
     sq_radius = max(float(some.sq_norms.max(initial=0)) for some in rows)
     h = -math.expm1(-2 * sq_radius)
