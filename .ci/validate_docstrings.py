@@ -81,6 +81,8 @@ def main():
         for code, message in validate(path)["errors"]
         if code in checks and not (code == "PR01" and documents_its_fields(path))
     ]
+    if len(paths) < 200:  # the pattern in `listed` no longer fits the page
+        errors.append(f"doc/api.rst lists only {len(paths)} docstrings")
     print(*errors, f"{len(paths)} docstrings, {len(errors)} errors", sep="\n")
     return bool(errors)
 

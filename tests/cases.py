@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from types import ModuleType
-
 import pytest
 import sklearn
 from sklearn.base import BaseEstimator
 from sklearn.utils.fixes import parse_version
 
-import sklearn_crt
 from sklearn_crt import samplers
-from sklearn_crt.samplers import BaseFeatureSampler, clustered_hybrid, gaussian_hybrid
+from sklearn_crt.samplers import (
+    AngularCoefficient,
+    BaseFeatureSampler,
+    ClusteredSampler,
+    ComplexExponentialSampler,
+    GaussianCoefficient,
+    clustered_hybrid,
+    gaussian_hybrid,
+)
 
 # for tests with arrays of other libraries than NumPy
 array_libraries = pytest.mark.skipif(
@@ -66,19 +70,42 @@ _CASES: dict[str, list[dict[str, object]]] = {
 }
 
 
+# factors of hybrids, and the samplers of hybrids over groups of columns
+_PARTS = (
+    AngularCoefficient,
+    ClusteredSampler,
+    ComplexExponentialSampler,
+    GaussianCoefficient,
+)
+# Tests over a list that has lost a class would pass.
+N_SAMPLERS, N_PARTS = 13, len(_PARTS)
+
+
 def sampler_classes(*, parts: bool = False) -> list[type[BaseFeatureSampler]]:
-    """Return the public samplers of the package."""
-    top = set(_classes(sklearn_crt))
-    found = set(_classes(samplers)) - top if parts else top
-    concrete = (cls for cls in found if not cls.__abstractmethods__)
-    return sorted(concrete, key=lambda cls: cls.__name__)
+    """Return the public samplers of the package, or else the parts of hybrids."""
+    members = (getattr(samplers, name) for name in samplers.__all__)
+    classes = [
+        member
+        for member in members
+        if isinstance(member, type)
+        and issubclass(member, BaseFeatureSampler)
+        and not member.__abstractmethods__
+    ]
+    found = [cls for cls in classes if (cls in _PARTS) == parts]
+    expected = N_PARTS if parts else N_SAMPLERS
+    if len(found) != expected:
+        names = ", ".join(cls.__name__ for cls in found)
+        raise AssertionError(
+            f"sklearn_crt.samplers has {len(found)} classes in place of {expected}: "
+            f"{names}. Change the number if that is meant."
+        )
+    return sorted(found, key=lambda cls: cls.__name__)
 
 
-def _classes(module: ModuleType) -> Iterator[type[BaseFeatureSampler]]:
-    members = (getattr(module, name) for name in module.__all__)
-    for member in members:
-        if isinstance(member, type) and issubclass(member, BaseFeatureSampler):
-            yield member
+_UNUSED = {*_CASES} - {
+    cls.__name__ for parts in (False, True) for cls in sampler_classes(parts=parts)
+}
+assert not _UNUSED, _UNUSED
 
 
 def sampler_cases(*, parts: bool = False) -> list[BaseEstimator]:

@@ -1,5 +1,7 @@
 """scikit-learn's own checks, on every public estimator."""
 
+import inspect
+
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -22,6 +24,7 @@ from sklearn_crt import (
 from sklearn_crt.samplers import HybridSampler
 
 from .cases import sampler_cases, sampler_classes
+from .test_package import ESTIMATORS
 
 Classifier, Regressor = NadarayaWatsonClassifier, NadarayaWatsonRegressor
 # As constructed, ridge solves hundreds of equations in each of the checks, the metric
@@ -90,6 +93,14 @@ FURTHER = [
 
 
 KNOWN = {repr(estimator) for estimator in EACH_ESTIMATOR}
+
+
+def test_each_public_estimator_is_checked():
+    """Prototypes has no fit of its own."""
+    checked = {type(estimator) for estimator in EACH_ESTIMATOR}
+    concrete = {cls for cls in ESTIMATORS if not inspect.isabstract(cls)}
+    assert concrete - checked == {Prototypes}
+
 
 # maps that can be negative warn where no kernel weight is positive
 pytestmark = [

@@ -44,6 +44,7 @@ SAMPLERS = [  # of the Gaussian kernel, with isotropic frequencies
     if {"coupling", "kernel"} <= set(cls().get_params())
     and cls is not SimplexRBFSampler  # whose code is that of PositiveRBFSampler
 ]
+assert len(SAMPLERS) == 6, SAMPLERS
 SLOW = pytest.mark.slow
 WITHOUT_NORMS = AnchoredRBFSampler, DERFSampler  # no number weighs a frequency
 COUPLINGS = {

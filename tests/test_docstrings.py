@@ -4,20 +4,16 @@ import inspect
 
 import pytest
 
-import sklearn_crt
-from sklearn_crt import samplers
 from sklearn_crt.extend import BaseFeatureSampler
 
-PUBLIC = {
-    name: getattr(module, name)
-    for module in (sklearn_crt, samplers)
-    for name in module.__all__
-}
+from . import test_package
+
 ESTIMATORS = [
-    member
-    for member in PUBLIC.values()
-    if hasattr(member, "fit") and not inspect.isabstract(member)
+    cls
+    for cls in test_package.ESTIMATORS
+    if hasattr(cls, "fit") and not inspect.isabstract(cls)
 ]
+assert len(ESTIMATORS) == 28, ESTIMATORS
 
 
 def described(cls, section):

@@ -147,6 +147,7 @@ SOFTMAX = [
     for sampler in SAMPLERS
     if getattr(sampler, "kernel", None) == "softmax"
 ]
+assert len(SOFTMAX) == 9, SOFTMAX
 
 
 @pytest.mark.parametrize("method", ["exact", "approximate", "variance"])

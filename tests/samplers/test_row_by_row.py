@@ -46,7 +46,9 @@ def exponents_or_phases(fitted, X):
 
 @pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("sampler", sampler_cases(parts=True), ids=str)
+@pytest.mark.parametrize(
+    "sampler", sampler_cases() + sampler_cases(parts=True), ids=str
+)
 def test_features_of_a_row_are_the_same_in_batches_of_any_size(sampler, dtype, rng):
     """BLAS has another order of summation for one row than for many.
 
