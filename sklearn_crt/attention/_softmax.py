@@ -22,7 +22,7 @@ from ..arrays.namespaces import (
 )
 from ._causal import cut, uncut
 from ._features import check_attention_inputs
-from ._state import logs_of_mask
+from ._state import HIDING, logs_of_mask
 
 _QUERIES = 256  # number of queries per block of scores in main memory
 _LEAST_BLOCK = 32  # minimum number of rows per block, for efficient products
@@ -304,7 +304,10 @@ def _groups(k, bias, n_points):
     keys, seen = to_host(k), np.ones(k.shape[:-1], dtype=bool)
     assert_all_finite(keys, input_name="k")
     if bias is not None:
-        seen = seen & (to_host(bias)[..., 0] > -np.inf)
+        # keys without weight beside others would take points away from these
+        logs = to_host(bias)[..., 0]
+        seen = seen & (logs > -np.inf)
+        seen = seen & (logs >= logs.max(axis=-1, keepdims=True) + HIDING)
         keys = np.broadcast_to(keys, (*seen.shape, keys.shape[-1]))
     groups = np.zeros(seen.shape, dtype=np.int64)
     for place in np.ndindex(seen.shape[:-1]):

@@ -22,6 +22,10 @@ from ..sums.errors import N_ERRORS, group_columns, group_shares, jackknife_varia
 from ._causal import causal_block
 from ._features import Features, Map, check_rows, check_values, resolve
 
+# A key whose mask lowers its score by this much is left out of the range of the values,
+# if the query attends to other keys. Its weight underflows in float32, and is below
+# 1e-200 in float64. Masks that hide keys commonly subtract 1e4 or 1e9.
+HIDING = -500.0
 # By itemsize: denominators of signed features below this share of the largest term
 # count as zero, since the gradient of the quotient could be infinite
 _LEAST_DENOMINATOR = {4: 1e-17, 8: 1e-135}
@@ -324,7 +328,7 @@ class Groups:
         least = _LEAST_DENOMINATOR[itemsize(values)]
         found, known = _averages_where_positive(values, least)
         mean, any_seen = _averages_where_positive(seen.totals.values)
-        found = xp.minimum(xp.maximum(found, seen.low), seen.high)
+        found = seen.clip(found)
         found = xp.where(any_seen, found, xp.zeros_like(found))
         n_groups = self.counts.shape[0]
         if n_groups < 2:  # one group does not suffice to estimate an error
@@ -344,11 +348,16 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Seen:
-    """Sum, number and range of the values that each query attends to."""
+    """Sum, number and range of the values that each query attends to.
+
+    With a mask, the range of the keys that the mask does not practically hide comes
+    first, followed by the range of all keys that have a weight. The latter is used for
+    queries that attend to no other keys.
+    """
 
     totals: LogSum  # (..., n_queries or 1, n_values + 1), weighted by exp(bias)
-    low: Array  # (..., n_queries or 1, n_values)
-    high: Array  # (..., n_queries or 1, n_values)
+    low: Array  # (..., n_queries or 1, n_values or 2 * n_values)
+    high: Array  # (..., n_queries or 1, n_values or 2 * n_values)
 
     @classmethod
     def of(
@@ -360,8 +369,9 @@ class Seen:
         low = high = v
         if bias is not None:
             none = constant((1,) * v.ndim, xp.inf, v)
-            hidden = bias == -xp.inf
-            low, high = xp.where(hidden, none, v), xp.where(hidden, -none, v)
+            hidden = bias <= HIDING, bias == -xp.inf
+            low = xp.concat([xp.where(keys, none, v) for keys in hidden], axis=-1)
+            high = xp.concat([xp.where(keys, -none, v) for keys in hidden], axis=-1)
         # the sums are those of linear attention with a single feature, which is one
         ones = Features(None, xp.zeros_like(values[..., -1:]))
         keys = ones if bias is None else Features(None, ones.exponent + bias)
@@ -381,12 +391,30 @@ class Seen:
 
     def plus(self, other: Seen) -> Seen:
         """Return the sums and the range over both sets of keys."""
-        xp = namespace_of(self.low)
-        return Seen(
-            self.totals.plus(other.totals),
-            xp.minimum(self.low, other.low),
-            xp.maximum(self.high, other.high),
+        xp, sides = namespace_of(self.low), (self, other)
+        width = max(side.low.shape[-1] for side in sides)
+        # without a mask, all keys are in both ranges
+        low, high = (
+            [
+                part if part.shape[-1] == width else xp.concat([part, part], axis=-1)
+                for part in parts
+            ]
+            for parts in ((side.low for side in sides), (side.high for side in sides))
         )
+        totals = self.totals.plus(other.totals)
+        return Seen(totals, xp.minimum(*low), xp.maximum(*high))
+
+    def clip(self, averages: Array) -> Array:
+        """Return averages (..., n_queries, n_values), clipped to the range."""
+        xp, n_values = namespace_of(averages), averages.shape[-1]
+        low, high = self.low, self.high
+        if low.shape[-1] != n_values:
+            nothing = low[..., :n_values] == xp.inf
+            low, high = (
+                xp.where(nothing, ends[..., n_values:], ends[..., :n_values])
+                for ends in (low, high)
+            )
+        return xp.minimum(xp.maximum(averages, low), high)
 
     def last(self) -> Seen:
         """Return the sums and the range of the last query."""

@@ -292,6 +292,37 @@ def test_graded_masks_weight_the_mean_that_replaces_negative_denominators(rng, c
     assert_allclose(found, shifted, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("hides", [-1e3, -1e4, -1e9])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("feature_map", SAMPLERS, ids=IDS)
+def test_large_negative_numbers_hide_keys(rng, feature_map, causal, hides):
+    q, k, v = rows(rng, 60)
+    feature_map = fitted(feature_map, rng)
+    keep = np.arange(60) >= 25  # left padding
+    other = np.where(keep[:, None], v, v + 50)
+    for size in (None, 8):
+        options = {"causal": causal, "chunk_size": size}
+        expected, graded, changed = (
+            linear_attention(q, k, values, feature_map, key_mask=mask, **options)
+            for values, mask in (
+                (v, keep),
+                (v, np.where(keep, 0.0, hides)),
+                (other, np.where(keep, 0.0, hides)),
+            )
+        )
+        assert_allclose(graded[25:], expected[25:], rtol=1e-9, atol=1e-12)
+        np.testing.assert_array_equal(changed[25:], graded[25:])
+    state = LinearAttentionState(feature_map)
+    for part in (slice(40), slice(40, 60)):
+        mask = None if part.start == 40 else np.where(keep[part], 0.0, hides)
+        state = state.update(k[part], other[part], key_mask=mask)
+    assert_allclose(state.attend(q)[-1], expected[-1], rtol=1e-9, atol=1e-12)
+    if causal:  # a query that attends to no other key averages these keys
+        first = linear_attention(q[:25], k[:25], v[:25], feature_map, causal=True)
+        rounding = 100 * np.finfo(float).eps * abs(hides)  # of the exponents
+        assert_allclose(graded[:25], first, rtol=rounding, atol=rounding)
+
+
 @pytest.mark.parametrize("of_rows", ["f", "d"])
 @pytest.mark.parametrize("of_mask", ["e", "f", "d"])
 @pytest.mark.parametrize("feature_map", ["elu+1", TrigRBFSampler(kernel="softmax")])

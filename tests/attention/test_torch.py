@@ -397,3 +397,47 @@ def test_seeds_are_reproducible():
     assert not torch.equal(heads, other)
     assert not torch.equal(heads[0], heads[1])
     assert np.isfinite(heads.numpy()).all()
+
+
+@pytest.mark.parametrize("hides", [-1e4, -1e9])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("feature_map", ["trigonometric", "hybrid", "favor++"])
+def test_large_negative_numbers_hide_keys(feature_map, causal, hides):
+    linear, x = make(feature_map, causal=causal), rows()
+    linear(x, x, x)
+    linear.eval()
+    hidden = (torch.arange(LENGTH) < 9).expand(3, LENGTH)
+    other = torch.where(hidden[..., None], x + 50, x)
+    expected = linear(x, x, x, key_padding_mask=hidden)[0][:, 9:]
+    graded = torch.where(hidden, hides, 0.0)
+    for values in (x, other):
+        found = linear(x, x, values, key_padding_mask=graded)[0][:, 9:]
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64])
+@pytest.mark.parametrize("name", ["key_padding_mask", "attn_mask"])
+def test_integer_masks_are_refused(name, dtype):
+    linear, x = make(), rows()
+    shape = (3, LENGTH) if name == "key_padding_mask" else (LENGTH, LENGTH)
+    with pytest.raises(TypeError, match=rf"{name} must be boolean .* Pass mask == 0"):
+        linear(x, x, x, **{name: torch.ones(shape, dtype=dtype)})
+
+
+@pytest.mark.parametrize("options", [{}, {"causal": True, "band": 2}])
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("feature_map", MAPS)
+def test_shapes_on_the_meta_device(feature_map, training, options):
+    linear = make(feature_map, device="meta", redraw_interval=2, **options)
+    x = rows().to("meta")
+    linear.train(training)
+    for _ in range(3):
+        assert linear(x, x, x)[0].shape == x.shape
+    masks = {
+        "key_padding_mask": torch.ones(3, LENGTH, dtype=torch.bool, device="meta"),
+        "attn_mask": causal_mask().to("meta"),
+    }
+    assert linear(x, x, x, **masks)[0].shape == x.shape
+    output, state = linear.step(x)
+    assert output.shape == x.shape
+    assert linear.step(x, state)[0].shape == x.shape

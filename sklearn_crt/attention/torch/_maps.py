@@ -190,6 +190,8 @@ class RunningStatistics(nn.Module):
         """Warn if the map is used before the first batch."""
         if self._has_batch or torch.compiler.is_compiling() or torch.jit.is_tracing():
             return
+        if self.n_batches.is_meta:  # it has no value
+            return
         self._has_batch = bool(self.n_batches > 0)
         if not self._has_batch:
             warnings.warn(
@@ -282,7 +284,8 @@ class MapsOfHeads(nn.Module):
     def _map_of_batch(self, q, k, scores, causal):
         """Return the map for this batch; during training, update the statistics."""
         statistics, again = self.statistics, in_backward()
-        if self.training and not again and (self._adapts or self.redraw_interval):
+        changes = self._adapts or self.redraw_interval
+        if self.training and not again and changes and not q.is_meta:
             begin_batch(self)
         if statistics is None:
             return self._feature_map(q)

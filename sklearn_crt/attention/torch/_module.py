@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -270,7 +271,7 @@ class LinearAttention(MapsOfHeads):
             )
         q, k, v = self._project(query, key, value)
         scores = _key_scores(key_padding_mask, k)
-        with torch.autocast(q.device.type, enabled=False):
+        with _without_autocast(q):
             q32, k32, v32 = self._placed(q, k, v)
             output = self._attend(q32, k32, v32, scores, causal)
         return self._joined(output, q.dtype, single), None
@@ -324,7 +325,7 @@ class LinearAttention(MapsOfHeads):
         n_batch, _, n, _ = q.shape
         if n == 0:
             raise ValueError("x has no token.")
-        with torch.autocast(q.device.type, enabled=False):
+        with _without_autocast(q):
             n_before = state["n_tokens"] if state else q.new_zeros(n_batch).long()
             q32, k32, v32 = self._placed(q, k, v, n_before)
             far = LinearAttentionState(self._feature_map(q32))
@@ -399,6 +400,13 @@ class LinearAttention(MapsOfHeads):
         )
 
 
+def _without_autocast(x: Tensor) -> AbstractContextManager[Any]:
+    """Return a context in which torch does not change the dtypes of operations."""
+    if x.is_meta:  # a device without values, for which torch has no such context
+        return nullcontext()
+    return torch.autocast(x.device.type, enabled=False)
+
+
 # ---------------------------------------------------------- masks of MultiheadAttention
 def _key_scores(key_padding_mask: Tensor | None, k: Tensor) -> Tensor | None:
     """Return the numbers that are added to the scores of keys."""
@@ -413,16 +421,24 @@ def _key_scores(key_padding_mask: Tensor | None, k: Tensor) -> Tensor | None:
             f"key_padding_mask has shape {tuple(key_padding_mask.shape)}, but needs "
             f"(n_batch, n_keys) = {(k.shape[0], k.shape[2])}."
         )
+    hidden = _hidden(key_padding_mask, "key_padding_mask")
     boolean = key_padding_mask.dtype == torch.bool
     scores = k.new_zeros(key_padding_mask.shape) if boolean else key_padding_mask
-    scores = scores.masked_fill(_hidden(key_padding_mask), -torch.inf)
+    scores = scores.masked_fill(hidden, -torch.inf)
     return at_least_float32(scores)[:, None]
 
 
-def _hidden(mask):
+def _hidden(mask: Tensor, name: str) -> Tensor:
     """Return the mask of entries that are True or represent minus infinity."""
     if mask.dtype == torch.bool:
         return mask
+    if not mask.is_floating_point():
+        raise TypeError(
+            f"{name} must be boolean (True for what is ignored) or floating-point "
+            f"(numbers that are added to scores), got {mask.dtype}. Pass mask == 0 if "
+            "0 marks what is ignored, as in the attention_mask of a tokenizer, and "
+            "mask == 1 if 1 does."
+        )
     return mask <= torch.finfo(mask.dtype).min
 
 
@@ -431,7 +447,9 @@ def _is_causal_mask(attn_mask: Tensor | None) -> bool:
     # attn_mask (n_queries, n_keys) or (n_batch * n_heads, n_queries, n_keys)
     if attn_mask is None:
         return False
-    boolean, hidden = attn_mask.dtype == torch.bool, _hidden(attn_mask)
+    boolean, hidden = attn_mask.dtype == torch.bool, _hidden(attn_mask, "attn_mask")
+    if attn_mask.is_meta:  # it has no values, and the shapes are the same
+        return False
     if boolean or bool((hidden | (attn_mask == 0)).all()):
         if not bool(hidden.any()):
             return False
