@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
 
 from sklearn_crt import (
     DERFSampler,
@@ -306,3 +307,44 @@ def test_docstrings_list_exactly_the_fitted_attributes(estimator, X):
     if not hasattr(model, "fit"):  # a kernel, which is fitted as part of an average
         documented -= {"sigma_", "prototypes_"}
     assert documented == public
+
+
+# -------------------------------------------------------------------- masked arrays
+@pytest.mark.parametrize(
+    "estimator",
+    [cls for cls in ESTIMATORS if hasattr(cls, "transform") or hasattr(cls, "predict")],
+)
+def test_masked_values_are_not_used(estimator, X):
+    """They are missing values in raw tables, and an error elsewhere."""
+    y = X[:, 0] > 0.9 if is_classifier(estimator()) else X[:, 0]
+    hidden = np.ma.masked_array(np.where(X > 1, 1e3, X), mask=X > 1)
+    nothing = np.ma.masked_array(X, mask=np.zeros_like(X, dtype=bool))
+    model = estimator()
+    model.set_params(**{"random_state": 0} if hasattr(model, "random_state") else {})
+    query = "predict" if hasattr(model, "predict") else "transform"
+    expected = getattr(clone(model).fit(X, y), query)(X)
+    found = getattr(clone(model).fit(nothing, y), query)(nothing)
+    np.testing.assert_array_equal(found, expected)
+    if model.__sklearn_tags__().input_tags.allow_nan:
+        expected = clone(model).fit(hidden.filled(np.nan), y)
+        found = clone(model).fit(hidden, y)
+        rows = hidden.filled(np.nan)
+        for some in (hidden, rows):
+            np.testing.assert_array_equal(
+                getattr(found, query)(some), getattr(expected, query)(rows)
+            )
+    else:
+        message = "X is a masked array in which .* SimpleImputer"
+        with pytest.raises(ValueError, match=message):
+            clone(model).fit(hidden, y)
+        fitted = clone(model).fit(X, y)
+        with pytest.raises(ValueError, match=message):
+            getattr(fitted, query)(hidden)
+    if hasattr(model, "predict"):
+        masked = np.ma.masked_array(y, mask=np.arange(60) < 3)
+        with pytest.raises(ValueError, match="y is a masked array"):
+            clone(model).fit(X, masked)
+        if has_fit_parameter(model, "sample_weight"):
+            weights = np.ma.masked_array(np.ones(60), mask=np.arange(60) < 3)
+            with pytest.raises(ValueError, match="sample_weight is a masked array"):
+                clone(model).fit(X, y, sample_weight=weights)

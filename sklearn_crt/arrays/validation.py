@@ -47,7 +47,7 @@ def validate_rows(
     If ``targets`` contains ``y``, the rows and y are returned. An array in main memory
     is converted to a NumPy array unless ``keep_library`` is True.
     """
-    refuse_dates(X, "X")
+    refuse_dates_and_masks(X, "X")
     view = X
     if not isinstance(X, np.ndarray) and is_foreign(X):
         X = without_gradient(X)
@@ -77,8 +77,18 @@ def validate_rows(
 _NAMES_OF_DATES = "date", "time", "duration", "period"
 
 
-def refuse_dates(table: Any, name: str) -> None:
-    """Raise TypeError if an array or a data frame contains dates or times."""
+def refuse_dates_and_masks(table: Any, name: str) -> None:
+    """Raise an error if a table contains dates, times or masked values.
+
+    NumPy and scikit-learn ignore the mask of a masked array, so values that it hides
+    would be used.
+    """
+    if isinstance(table, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(table)):
+        raise ValueError(
+            f"{name} is a masked array in which {np.ma.count_masked(table)} values are "
+            f"masked. Impute them, for instance by SimpleImputer on {name}.filled(np."
+            "nan), or leave out these rows."
+        )
     schema: Any = getattr(table, "schema", None)
     columns: Any = None
     if hasattr(schema, "types"):  # Arrow

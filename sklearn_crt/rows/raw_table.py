@@ -51,10 +51,24 @@ def validated_table(estimator: Any, X: Any, *, reset: bool) -> Any:
         return X
     if isinstance(X, (list, tuple)):  # the values of a row may have several types
         X = np.array(X, dtype=object)
+    elif isinstance(X, np.ma.MaskedArray):
+        X = _missing_where_masked(X)
     elif hasattr(X, "__dlpack__"):
         X = to_host(X)
     options = {"dtype": None, "ensure_all_finite": "allow-nan"}
     return validate_data(estimator, X, reset=reset, **options)
+
+
+def _missing_where_masked(X: Any) -> np.ndarray:
+    """Return an array that has missing values where a masked array is masked."""
+    if not np.ma.getmaskarray(X).any():
+        return X.data
+    if X.dtype.kind in "biu":
+        X = X.astype(np.float64)
+    elif X.dtype.kind not in "fmM":
+        X = X.astype(object)
+    missing = np.array("NaT", X.dtype) if X.dtype.kind in "mM" else np.nan
+    return X.filled(missing)
 
 
 def read_table_and_targets(

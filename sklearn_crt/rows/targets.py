@@ -29,7 +29,7 @@ from ..arrays.namespaces import (
     to_host,
     to_namespace_of,
 )
-from ..arrays.validation import refuse_dates
+from ..arrays.validation import refuse_dates_and_masks
 
 _MOST_LABELS = 100  # integers with more distinct values are treated as numbers
 # If weights and targets stay within two fifths of the exponent range of their
@@ -52,11 +52,11 @@ def plain_targets(y: Any) -> Any:
     """
     if y is None or issparse(y) or is_foreign(y):
         return y
-    refuse_dates(y, "y")
+    refuse_dates_and_masks(y, "y")
     # the memory layout is fixed, so that the type of y does not affect rounding in
     # products
     values = np.asarray(y, order="C")
-    refuse_dates(values, "y")  # y may be a list of dates
+    refuse_dates_and_masks(values, "y")  # y may be a list of dates
     return _from_objects(values) if values.dtype.kind == "O" else values
 
 
@@ -67,7 +67,7 @@ def _from_objects(values: np.ndarray) -> np.ndarray:
     for kind, value in {type(value): value for value in flat}.items():
         kinds.setdefault(kind_of(kind), value)
     if "date" in kinds:
-        refuse_dates(np.empty(0, "M8[D]"), "y")
+        refuse_dates_and_masks(np.empty(0, "M8[D]"), "y")
     if "other" in kinds:
         raise ValueError(
             f"y has values of type {type(kinds['other']).__name__}, such as "
@@ -257,7 +257,7 @@ def weighted_rows(X: Any, y: Array, sample_weight: Any) -> WeightedRows:
 def read_weights(X: Any, sample_weight: Any) -> Array:
     """Return a validated copy of the weights, in the widest floating-point dtype."""
     if sample_weight is not None:
-        refuse_dates(sample_weight, "sample_weight")
+        refuse_dates_and_masks(sample_weight, "sample_weight")
     return _check_sample_weight(
         to_namespace_of(sample_weight, X),
         X,
