@@ -1,0 +1,58 @@
+"""The estimators of the statistical contract: one line for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.pipeline import make_pipeline
+
+import sklearn_crt as crt
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A regressor and a classifier, of which either may be absent."""
+
+    regressor: Callable[[], Any] | None
+    classifier: Callable[[], Any] | None
+    # Largest root mean square error relative to that of the best of a constant, a
+    # linear model and means of levels; larger for distances that count useless columns.
+    most_error: float = 1.1
+
+
+ESTIMATORS = {
+    "ridge": Kind(
+        lambda: crt.RandomFeatureRidge(random_state=0),
+        lambda: crt.RandomFeatureRidgeClassifier(random_state=0),
+    ),
+    "ridge, ANOVA": Kind(
+        lambda: crt.RandomFeatureRidge(crt.AnovaSampler(random_state=0)),
+        lambda: crt.RandomFeatureRidgeClassifier(crt.AnovaSampler(random_state=0)),
+    ),
+    "averages": Kind(
+        crt.NadarayaWatsonRegressor, crt.NadarayaWatsonClassifier, most_error=1.5
+    ),
+    "averages, OPRF": Kind(
+        None,
+        lambda: crt.NadarayaWatsonClassifier(
+            crt.OPRFSampler(n_components=400, random_state=0)
+        ),
+    ),
+    "local linear": Kind(
+        crt.LocalLinearRegressor, crt.LocalLinearClassifier, most_error=1.5
+    ),
+    "metric, local linear": Kind(
+        lambda: make_pipeline(
+            crt.LearnedMetric(random_state=0), crt.LocalLinearRegressor()
+        ),
+        lambda: make_pipeline(
+            crt.LearnedMetric(random_state=0), crt.LocalLinearClassifier()
+        ),
+    ),
+    "table": Kind(
+        lambda: crt.KernelRegressor(random_state=0),
+        lambda: crt.KernelClassifier(random_state=0),
+    ),
+}

@@ -1,0 +1,96 @@
+"""The statistical contract: intervals and probabilities hold on ordinary tables.
+
+Each cell is an estimator on a table. It is fitted to several draws, and judged by means
+over them. A bound allows for what varies between draws, such that the probability that
+any cell of an implementation fails that keeps the contract is below ``RISK``.
+
+A new estimator is one line in ``estimators.py``, a new table one function in
+``tables.py``. The cells of ``SHORT`` run in each test run, all others with ``-m slow``.
+"""
+
+import numpy as np
+import pytest
+
+from .estimators import ESTIMATORS
+from .measures import coverage_bounds, excess_margin, measured, total_bounds
+from .tables import TABLES
+
+RISK = 1e-6
+N_DRAWS, N_DRAWS_SMALL, SMALL = 10, 20, 100  # draws of large and of small tables
+MOST_EXCESS = 0.02  # of a log loss over the best reference
+CELLS = [
+    (estimator, table)
+    for table, each in TABLES.items()
+    for estimator, kind in ESTIMATORS.items()
+    if (kind.classifier if each.are_labels else kind.regressor) is not None
+]
+SHORT = {
+    ("averages", "noise labels 40"),
+    ("averages", "importance weights 100"),
+    ("ridge", "smooth 40"),
+    ("ridge", "wide 60"),
+    ("ridge, ANOVA", "smooth 20"),
+}
+LEVEL = RISK / (3 * len(CELLS))  # at most three bounds per cell
+
+
+def marked(cell):
+    marks = () if cell in SHORT else (pytest.mark.slow,)
+    return pytest.param(*cell, marks=marks, id="-".join(cell))
+
+
+def allowed_coverage(table):
+    return (0.82, 0.97) if table.n_rows < 40 else (0.87, 0.94)
+
+
+def allowed_total(table):
+    return 1 / 8 if "hundred" in table.name else 0.1
+
+
+def results(estimator, table):
+    kind = ESTIMATORS[estimator]
+    make = kind.classifier if table.are_labels else kind.regressor
+    n_draws = N_DRAWS_SMALL if table.n_rows < SMALL else N_DRAWS
+    return [measured(make(), table.draw(seed)) for seed in range(n_draws)]
+
+
+def faults_of_numbers(kind, table, found):
+    """Yield what is outside its bounds, for a regressor."""
+    coverage = np.mean([each.coverage for each in found])
+    least, most = coverage_bounds(found, *allowed_coverage(table), LEVEL)
+    if not least <= coverage <= most:
+        yield f"coverage {coverage:.3f}, allowed {least:.3f} to {most:.3f}"
+    errors = [each.error for each in found]
+    most = kind.most_error * np.exp(excess_margin(found, LEVEL))
+    if not np.mean(errors) <= most:
+        yield f"error {np.mean(errors):.3f} of the reference, allowed {most:.3f}"
+
+
+def faults_of_labels(table, found):
+    """Yield what is outside its bounds, for a classifier."""
+    excess, most = np.mean([each.excess for each in found]), MOST_EXCESS
+    most += excess_margin(found, LEVEL)
+    if not excess <= most:
+        yield f"log loss {excess:+.3f} above the reference, allowed {most:+.3f}"
+    if any(each.n_effective < table.n_rows for each in found):
+        return  # totals refer to the weighted population
+    ratios, *bounds = total_bounds(found, allowed_total(table), LEVEL)
+    for ratio, least, most in zip(ratios, *bounds):
+        if not least <= ratio <= most:
+            yield f"total {ratio:.2f} of the events, allowed {least:.2f} to {most:.2f}"
+
+
+def test_the_short_form_names_cells_of_the_contract():
+    assert set(CELLS) >= SHORT
+
+
+@pytest.mark.parametrize("estimator, table", [marked(cell) for cell in CELLS])
+def test_statistics(estimator, table):
+    table, kind = TABLES[table], ESTIMATORS[estimator]
+    found = results(estimator, table)
+    faults = (
+        faults_of_labels(table, found)
+        if table.are_labels
+        else faults_of_numbers(kind, table, found)
+    )
+    assert not (faults := list(faults)), "; ".join(faults)
