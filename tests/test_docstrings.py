@@ -1,110 +1,92 @@
-"""Parameters that several classes share are described once, and shown by each."""
+"""Each public class describes its parameters and attributes in its own source."""
 
+import ast
 import inspect
+import re
+from pathlib import Path
 
 import pytest
 
-from sklearn_crt.extend import BaseFeatureSampler
-
 from . import test_package
 
-ESTIMATORS = [
+CLASSES = [
     cls
     for cls in test_package.ESTIMATORS
     if hasattr(cls, "fit") and not inspect.isabstract(cls)
 ]
-assert len(ESTIMATORS) == 28, ESTIMATORS
+assert len(CLASSES) == 28, CLASSES
+
+# Parameters and attributes whose text differs between classes, and why. All others have
+# the same text in each class that has them.
+DIFFERS = {
+    "A_": "a number, a vector or a matrix, depending on the family of the map",
+    "a_": "the base of the counts, of each discrete law",
+    "alpha": "the exponent of a kernel, or the penalty of ridge or local linear fits",
+    "alpha_": "as alpha",
+    "center": "positive maps shift rows; prototypes are groups of rows",
+    "center_": "as center",
+    "class_count_": "counts of rows, or of weights in models for raw tables",
+    "class_prior_": "as class_count_",
+    "class_weight": "which part of a fit uses the class weights",
+    "clip": "ridge shrinks predictions, local linear fits limit them",
+    "coef_": "ridge has one per feature, a hybrid one per base",
+    "coupling": "which couplings a mechanism accepts, and its default",
+    "diagonal": "a number, or a vector of one per column",
+    "feature_importances_": "of a kernel, a metric or a blend",
+    "intercept_": "regression and classification",
+    "kernel": "what the estimator accepts as its kernel",
+    "kernel_": "as kernel",
+    "loo_errors_": "squared errors or log losses",
+    "n_components": "how features are paired, and the default of the estimator",
+    "n_jobs": "threads of transform, or processes of folds",
+    "phase_": "of one map, or of each base",
+    "random_state": "what is random in the fit",
+    "shape_matrix": "a vector or a matrix",
+    "sigma": "how it is chosen when it is not a number",
+    "sigma_": "as sigma",
+}
 
 
-def described(cls, section):
-    """Return the names that a section of a docstring describes."""
-    doc = inspect.getdoc(cls).splitlines()
-    lines = doc[doc.index(section) + 2 :] if section in doc else []
-    names = []
-    for line, below in zip(lines, [*lines[1:], ""], strict=True):
-        if below and set(below) == {"-"}:  # the next section
-            break
-        if line and not line[0].isspace():
-            names.append(line.partition(" :")[0])
-    return names
+def source_of(cls):
+    """Return the docstring of a class, as an editor finds it in the source."""
+    tree = ast.parse(Path(inspect.getsourcefile(cls)).read_text())
+    found = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and node.name == cls.__name__
+    ]
+    assert len(found) == 1
+    return ast.get_docstring(found[0]) or ""
 
 
-@pytest.mark.parametrize("cls", ESTIMATORS, ids=lambda cls: cls.__name__)
-def test_all_parameters_are_described_in_the_order_of_the_constructor(cls):
-    assert described(cls, "Parameters") == list(inspect.signature(cls).parameters)
-    attributes = described(cls, "Attributes")
-    assert len(attributes) == len({*attributes})
+def described(doc, section):
+    """Return the entries of a section as a dictionary from names to descriptions."""
+    pattern = rf"(?ms)^{section}\n-+\n(.*?)(?=^\w[^\n]*\n--|\Z)"
+    found = re.search(pattern, doc)
+    _, *parts = re.split(r"(?m)^(\w+(?:, \w+)*) : ", found[1] if found else "")
+    entries = zip(parts[::2], map(str.strip, parts[1::2]), strict=True)
+    return {name: text for names, text in entries for name in names.split(", ")}
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
+def test_the_source_describes_the_signature(cls):
+    doc = source_of(cls)
+    assert inspect.cleandoc(cls.__doc__).strip() == doc.strip()  # nothing is added
+    parameters = described(doc, "Parameters")
+    assert [*parameters] == [*inspect.signature(cls).parameters]
+    for name, text in parameters.items():
+        kind, _, description = text.partition("\n")
+        assert kind, name
+        assert len(description.split()) > 2, name
+    attributes = described(doc, "Attributes")
     assert {"n_features_in_", "feature_names_in_"} <= {*attributes}
 
 
-class Described(BaseFeatureSampler):
-    """A sampler that describes one of the shared parameters, and one of its own.
-
-    Parameters
-    ----------
-    own : int, default=0
-        A parameter of its own.
-    sigma : float, default=2.0
-        Another description.
-
-    See Also
-    --------
-    OPRFSampler : A sampler.
-    """
-
-    def __init__(self, *, sigma=2.0, own=0, n_jobs=None):
-        self.sigma, self.own, self.n_jobs = sigma, own, n_jobs
-
-
-def test_a_docstring_is_completed_by_that_of_the_base_class():
-    assert described(Described, "Parameters") == ["sigma", "own", "n_jobs"]
-    doc = inspect.getdoc(Described)
-    assert "sigma : float, default=2.0\n    Another description.\nown : int" in doc
-    assert "n_jobs : int, default=None\n    Number of threads" in doc
-    assert doc.index("symmetric_ : bool") < doc.index("See Also")
-    assert doc.endswith("OPRFSampler : A sampler.")
-
-
-def test_parameters_that_are_described_together_stay_together():
-    class Together(BaseFeatureSampler):
-        """A sampler.
-
-        Parameters
-        ----------
-        sigma, own : float
-            Two parameters.
-        """
-
-        def __init__(self, *, random_state=None, sigma=1.0, own=1.0, n_jobs=None):
-            self.sigma, self.own, self.n_jobs = sigma, own, n_jobs
-
-    parameters = described(Together, "Parameters")
-    assert parameters == ["random_state", "sigma, own", "n_jobs"]
-
-
-def test_what_is_not_written_as_a_parameter_is_kept():
-    class Odd(BaseFeatureSampler):
-        """A sampler.
-
-        Parameters
-        ----------
-
-            There is one.
-        """
-
-        def __init__(self, *, n_jobs=None):
-            self.n_jobs = n_jobs
-
-    assert described(Odd, "Parameters") == ["n_jobs"]
-    assert "\n\n    There is one.\n\nAttributes\n" in Odd.__doc__
-
-
-def test_a_docstring_without_sections_stays_as_it_is():
-    class Plain(Described):
-        """One sentence."""
-
-    class Silent(Described):
-        pass
-
-    assert Plain.__doc__ == "One sentence."
-    assert "__doc__" not in vars(Silent) or Silent.__doc__ is None
+def test_shared_names_have_one_text():
+    texts = {}
+    for cls in CLASSES:
+        for section in ("Parameters", "Attributes"):
+            for name, text in described(source_of(cls), section).items():
+                texts.setdefault(name, set()).add(text)
+    assert len(texts) > 60
+    assert {name for name, each in texts.items() if len(each) > 1} == {*DIFFERS}

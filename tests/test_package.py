@@ -106,62 +106,12 @@ def test_each_public_estimator_is_judged():
     ]
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_docstrings_name_every_parameter(estimator):
-    doc = inspect.getdoc(estimator)  # without indentation, as 3.13 stores it
-    if inspect.isabstract(estimator):
-        return
-    for name in estimator().get_params():
-        assert re.search(rf"^(\w+, )*{name}(, \w+)* : ", doc, re.MULTILINE), name
-
-
 def entries(estimator):
     """Return the text of each parameter and attribute in the docstring of a class."""
     section = r"(?ms)^(?:Parameters|Attributes)\n-+\n(.*?)(?=^\w[^\n]*\n--|\Z)"
     for text in re.findall(section, inspect.getdoc(estimator)):
         _, *parts = re.split(r"(?m)^(\w+(?:, \w+)*) : ", text)
         yield from zip(parts[::2], map(str.strip, parts[1::2]), strict=True)
-
-
-# What several classes share has the same text in the docstring of each of them, except
-# for these, which have so many texts: one more has drifted.
-N_TEXTS = {
-    "A_": 3,
-    "a_": 3,
-    "alpha": 3,
-    "alpha_": 3,
-    "center": 3,
-    "center_": 3,
-    "class_count_": 2,
-    "class_prior_": 2,
-    "class_weight": 3,
-    "clip": 2,
-    "coef_": 2,
-    "coupling": 7,
-    "diagonal": 2,
-    "feature_importances_": 3,
-    "loo_errors_": 2,
-    "intercept_": 2,
-    "kernel": 5,
-    "kernel_": 3,
-    "n_components": 14,
-    "n_jobs": 2,
-    "phase_": 3,
-    "random_state": 8,
-    "shape_matrix": 2,
-    "sigma": 5,
-    "sigma_": 4,
-}
-
-
-def test_shared_parameters_have_one_text():
-    texts = {}
-    for estimator in ESTIMATORS:
-        for name, text in entries(estimator):
-            texts.setdefault(name, set()).add(text)
-    assert len(texts) > 60
-    several = {name: len(found) for name, found in texts.items() if len(found) > 1}
-    assert several == N_TEXTS
 
 
 def test_maps_know_no_estimator():
@@ -205,27 +155,6 @@ def test_reference_and_public_modules_list_the_same(reference):
     for module in filter(None, modules.values()):
         for name in set(module.__all__) - {"__version__"}:
             assert getattr(module, name) in listed, f"{module.__name__}.{name}"
-
-
-def docstrings(thing):
-    """Yield the docstrings of a public class or function, and of public members."""
-    yield thing.__doc__
-    if isinstance(thing, type):
-        for name, member in inspect.getmembers(thing):
-            if not name.startswith("_"):
-                yield member.__doc__
-
-
-def test_docstrings_are_static():
-    """An editor shows the source: texts filled in at import would be placeholders."""
-    found = [
-        doc
-        for module in filter(None, map(public_module, PUBLIC))
-        for name in set(module.__all__) - {"__version__"}
-        for doc in docstrings(getattr(module, name))
-    ]
-    assert len(found) > 500
-    assert not any("%(" in doc for doc in found if doc)
 
 
 def doc_link(estimator):

@@ -32,49 +32,7 @@ _ALPHA_CONSTRAINTS = [
 
 
 class LocalLinearMixin(BaseNadarayaWatson):
-    """Base class of local linear estimators.
-
-    Parameters
-    ----------
-    kernel : str, kernel, callable or Prototypes, default="gaussian"
-        Kernel that determines the weights of the training rows: ``"gaussian"``,
-        ``"laplacian"``, ``"matern"``, a kernel object with its own parameters, such as
-        ``Matern(nu=2.5)`` from :mod:`sklearn_crt.kernels`, or a callable, as in
-        :class:`NadarayaWatsonRegressor`. :class:`Prototypes` stores, for each
-        prototype, the second moments of the rows that it represents instead of the rows
-        themselves, so the data can be processed in one pass or in batches, and models
-        can be merged.
-    sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
-        Inverse length scale by which the rows are multiplied: a number, or one number
-        per column; a larger ``sigma`` yields a narrower kernel, and ``length_scale = 1
-        / sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
-        ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
-        between rows. ``"auto"`` selects the multiple of ``"scale"`` that yields the
-        lowest leave-one-out error in combination with the selected ``alpha``.
-    alpha : float, array-like or "auto", default="auto"
-        Ridge penalty on the slopes, relative to the mean local variance of the
-        features: 0 means no penalty, and infinity yields the kernel average. If several
-        penalties are given, the one with the lowest leave-one-out error is selected,
-        but only if its error is more than one standard error below the error of the
-        largest penalty; otherwise the largest penalty is used. ``"auto"`` compares
-        infinity, the powers of ten from 10 to 0.0001, and 0.
-    remainder : float, default=1e-3
-        Largest fraction of the total kernel weight that may be ignored in a prediction
-        to save time, at least 0 and less than 1. Training rows whose kernel value is at
-        most ``remainder`` times the mean over all training rows are left out, except
-        for the nearest 3 %. All rows are used if ``remainder`` is 0, or if there are at
-        most 1000 training rows.
-
-    Attributes
-    ----------
-    alpha_ : float
-        The ridge penalty in use; infinity stands for the kernel average.
-    kernel_ : kernel or Prototypes
-        The kernel in use. If it is ``Prototypes``, it has the attribute
-        ``prototypes_``.
-    sigma_ : float or ndarray of shape (n_features,)
-        The inverse length scale that is used.
-    """
+    """Base class of local linear estimators."""
 
     _value: RowAverages
     alpha: float | ArrayLike | Literal["auto"]
@@ -156,9 +114,54 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
 
     Parameters
     ----------
+    kernel : str, kernel, callable or Prototypes, default="gaussian"
+        Kernel that determines the weights of the training rows: ``"gaussian"``,
+        ``"laplacian"``, ``"matern"``, a kernel object with its own parameters, such as
+        ``Matern(nu=2.5)`` from :mod:`sklearn_crt.kernels`, or a callable, as in
+        :class:`NadarayaWatsonRegressor`. :class:`Prototypes` stores, for each
+        prototype, the second moments of the rows that it represents instead of the rows
+        themselves, so the data can be processed in one pass or in batches, and models
+        can be merged.
+    sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
+        Inverse length scale by which the rows are multiplied: a number, or one number
+        per column; a larger ``sigma`` yields a narrower kernel, and ``length_scale = 1
+        / sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
+        ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
+        between rows. ``"auto"`` selects the multiple of ``"scale"`` that yields the
+        lowest leave-one-out error in combination with the selected ``alpha``.
+    alpha : float, array-like or "auto", default="auto"
+        Ridge penalty on the slopes, relative to the mean local variance of the
+        features: 0 means no penalty, and infinity yields the kernel average. If several
+        penalties are given, the one with the lowest leave-one-out error is selected,
+        but only if its error is more than one standard error below the error of the
+        largest penalty; otherwise the largest penalty is used. ``"auto"`` compares
+        infinity, the powers of ten from 10 to 0.0001, and 0.
+    remainder : float, default=1e-3
+        Largest fraction of the total kernel weight that may be ignored in a prediction
+        to save time, at least 0 and less than 1. Training rows whose kernel value is at
+        most ``remainder`` times the mean over all training rows are left out, except
+        for the nearest 3 %. All rows are used if ``remainder`` is 0, or if there are at
+        most 1000 training rows.
     clip : bool, default=False
         Whether to clip predictions to the range of the training targets. Linear fits
         may exceed this range when they extrapolate beyond the training rows.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The ridge penalty in use; infinity stands for the kernel average.
+    kernel_ : kernel or Prototypes
+        The kernel in use. If it is ``Prototypes``, it has the attribute
+        ``prototypes_``.
+    sigma_ : float or ndarray of shape (n_features,)
+        The inverse length scale that is used.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
+    y_mean_ : ndarray of shape (n_outputs,)
+        Weighted mean of each target. It is the prediction for rows whose kernel weights
+        are all zero.
 
     See Also
     --------
@@ -258,6 +261,37 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     between classes the linear fits follow the gradient of the probabilities, whereas
     kernel averages are biased towards the side with more rows.
 
+    Parameters
+    ----------
+    kernel : str, kernel, callable or Prototypes, default="gaussian"
+        Kernel that determines the weights of the training rows: ``"gaussian"``,
+        ``"laplacian"``, ``"matern"``, a kernel object with its own parameters, such as
+        ``Matern(nu=2.5)`` from :mod:`sklearn_crt.kernels`, or a callable, as in
+        :class:`NadarayaWatsonRegressor`. :class:`Prototypes` stores, for each
+        prototype, the second moments of the rows that it represents instead of the rows
+        themselves, so the data can be processed in one pass or in batches, and models
+        can be merged.
+    sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
+        Inverse length scale by which the rows are multiplied: a number, or one number
+        per column; a larger ``sigma`` yields a narrower kernel, and ``length_scale = 1
+        / sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
+        ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
+        between rows. ``"auto"`` selects the multiple of ``"scale"`` that yields the
+        lowest leave-one-out error in combination with the selected ``alpha``.
+    alpha : float, array-like or "auto", default="auto"
+        Ridge penalty on the slopes, relative to the mean local variance of the
+        features: 0 means no penalty, and infinity yields the kernel average. If several
+        penalties are given, the one with the lowest leave-one-out error is selected,
+        but only if its error is more than one standard error below the error of the
+        largest penalty; otherwise the largest penalty is used. ``"auto"`` compares
+        infinity, the powers of ten from 10 to 0.0001, and 0.
+    remainder : float, default=1e-3
+        Largest fraction of the total kernel weight that may be ignored in a prediction
+        to save time, at least 0 and less than 1. Training rows whose kernel value is at
+        most ``remainder`` times the mean over all training rows are left out, except
+        for the nearest 3 %. All rows are used if ``remainder`` is 0, or if there are at
+        most 1000 training rows.
+
     Attributes
     ----------
     class_count_ : ndarray of shape (n_classes,)
@@ -265,6 +299,19 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     class_prior_ : ndarray of shape (n_classes,)
         Share of each class in the sum of the sample weights. It replaces the class
         frequencies for rows whose kernel weights are all zero.
+    alpha_ : float
+        The ridge penalty in use; infinity stands for the kernel average.
+    kernel_ : kernel or Prototypes
+        The kernel in use. If it is ``Prototypes``, it has the attribute
+        ``prototypes_``.
+    sigma_ : float or ndarray of shape (n_features,)
+        The inverse length scale that is used.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
 
     See Also
     --------

@@ -146,11 +146,52 @@ class NadarayaWatsonRegressor(
     closest training rows have the largest weights. This is a smooth version of
     nearest-neighbour regression.
 
+    Parameters
+    ----------
+    kernel : str, kernel, callable or transformer, default="gaussian"
+        Kernel that determines the weights of the training rows.
+
+        - ``"gaussian"``, ``"laplacian"``, ``"matern"``, or a kernel object with its own
+          parameters, such as ``Matern(nu=2.5)`` from :mod:`sklearn_crt.kernels`: the
+          exact kernel between the row to be predicted and all training rows.
+        - A callable: it takes two arrays of shapes (n, d) and (m, d), whose rows are
+          already multiplied by ``sigma``, and returns a non-negative matrix of shape
+          (n, m). The kernels of :mod:`sklearn.gaussian_process.kernels` are of this
+          kind.
+        - :class:`Prototypes`: the exact kernel between the row to be predicted and a
+          small number of weighted points, which replace the training rows.
+        - A sampler, such as :class:`OPRFSampler`, or any other transformer: the inner
+          products of its features replace the kernel, so only sums over the training
+          rows are needed. The transformer is cloned and fitted, unless it is wrapped in
+          a ``FrozenEstimator``.
+        - ``"linear"``: the inner product of the rows, which must already be features,
+          as in the last step of a pipeline.
+    sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
+        Inverse length scale by which the rows are multiplied: a number, or one number
+        per column; a larger ``sigma`` yields a narrower kernel, and ``length_scale = 1
+        / sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
+        ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
+        between rows. ``"auto"`` selects the multiple of ``"scale"`` with the lowest
+        leave-one-out error of the predictions (see Notes). If the kernel is a sampler,
+        these predictions are made with its features, and ``"auto"`` keeps a ``sigma``
+        that was set on the sampler. If the kernel is ``"linear"`` or a transformer of
+        another package, ``sigma`` must be ``"auto"`` and has no effect.
+
     Attributes
     ----------
     y_mean_ : ndarray of shape (n_outputs,)
         Weighted mean of each target. It is the prediction for rows whose kernel weights
         are all zero.
+    kernel_ : kernel, Prototypes, transformer or "linear"
+        The kernel that is used: a kernel object, ``Prototypes`` with the attribute
+        ``prototypes_``, or the fitted transformer.
+    sigma_ : float or ndarray of shape (n_features,)
+        The inverse length scale that is used. It is not defined if ``kernel`` is
+        ``"linear"`` or a transformer without ``sigma_``.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

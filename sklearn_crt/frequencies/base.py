@@ -11,7 +11,6 @@ import numpy as np
 from numpy.random import Generator
 
 from .._compat import cached_property
-from .._docstrings import complete_docstring, name_constructor
 from ..arrays.loops import dense_product, stack
 from ..arrays.namespaces import asarray_like
 from .radial_laws import Family
@@ -232,11 +231,6 @@ class Coupling(ABC):
     independent_norms = True
     norm_dependent = False
     opposite = False
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        name_constructor(cls)
-        complete_docstring(cls)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

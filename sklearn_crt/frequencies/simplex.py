@@ -158,6 +158,12 @@ class SimplexPlus(Simplex):
     spectral distribution of the kernel. The angles are not fixed, so the variance has
     no closed form.
 
+    Parameters
+    ----------
+    stratified : bool, default=False
+        Whether the d norms of a block are stratified: their distribution is divided
+        into d equally probable intervals, and one norm is drawn from each interval.
+
     Notes
     -----
     The directions are computed by at most 10 iterations of equation 17, each of which

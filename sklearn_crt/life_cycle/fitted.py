@@ -22,7 +22,6 @@ from .._compat import (
     TypedBaseEstimator,
     cached_property,
 )
-from .._docstrings import complete_docstring, name_constructor
 from .._values import Value, check_same_columns, copied, same
 from ..arrays.threads import blas_within_processors
 from ..arrays.validation import (
@@ -163,13 +162,6 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     parameters in ``_empty_value``. It defines the public methods ``fit`` and
     ``partial_fit`` with docstrings and signatures; these methods call ``_fit_value``
     and ``_extend_value``.
-
-    Attributes
-    ----------
-    n_features_in_ : int
-        Number of columns seen by ``fit``.
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Column names seen by ``fit``; defined only if all of them are strings.
     """
 
     _doc_link_module, _doc_link_template, _doc_link_url_param_generator = DOC_LINK
@@ -181,11 +173,6 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     _unit_of_work = "rows"  # name of the subtasks of ``fit`` in callbacks
     __sklearn_array_api_convert__ = convert_fit_namespace
     __copy__ = copied
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        name_constructor(cls)
-        complete_docstring(cls)
 
     # -------------------------------------------------------------------- hooks
     @abstractmethod

@@ -142,6 +142,10 @@ class LearnedMetric(
         the metric was not learned; larger is better. The score is R² for numerical
         targets, and minus the sum of the error rate and half of the log loss for
         labels. The dictionary is empty if there is only one candidate.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

@@ -32,6 +32,57 @@ class RandomFeatureRidgeClassifier(
 
     Parameters
     ----------
+    kernel : str, kernel, callable or transformer, default="gaussian"
+        Kernel or transformer that determines the features.
+
+        - ``"gaussian"``, ``"laplacian"``, ``"matern"``, or a kernel object with its own
+          parameters, such as ``Matern(nu=2.5)`` from :mod:`sklearn_crt.kernels`: random
+          Fourier features of this kernel, from :class:`TrigRBFSampler`,
+          :class:`~sklearn_crt.samplers.LaplacianSampler`,
+          :class:`~sklearn_crt.samplers.MaternSampler` or
+          :class:`~sklearn_crt.samplers.ExponentialPowerSampler`.
+        - A callable: it takes two arrays of shapes (n, d) and (m, d), and returns the
+          kernel matrix of shape (n, m). The kernels of
+          :mod:`sklearn.gaussian_process.kernels` are of this kind. The features are
+          those of :class:`~sklearn.kernel_approximation.Nystroem`.
+        - A sampler, or any other transformer. It is cloned and fitted, unless it is
+          wrapped in a ``FrozenEstimator``, which is used as it is. With
+          :class:`CentersRBFSampler`, the penalised quantity is the squared norm of the
+          function in the space of the kernel, as in kernel ridge regression. With
+          :class:`AnovaSampler`, X is a raw table: a data frame or an array with
+          numbers, categories and missing values.
+        - ``"linear"``: the columns of X are already features, as at the end of a
+          pipeline.
+    sigma : float, {"auto", "scale", "median"} or array-like, default="auto"
+        Inverse length scale by which the rows are multiplied: a number, or one number
+        per column; a larger ``sigma`` yields a narrower kernel, and ``length_scale = 1
+        / sigma``. ``"scale"`` corresponds to scikit-learn's ``gamma="scale"`` with
+        ``gamma = sigma**2 / 2``, and ``"median"`` is the inverse of the median distance
+        between rows. ``"auto"`` selects the multiple of ``"scale"`` with the lowest
+        leave-one-out error or, for classifiers, log loss among 1/4, 1/2, 1 and 2, and
+        also 4 and 8 if X has one or two columns; it keeps a ``sigma`` that was set on a
+        sampler. If the kernel is a name or a kernel object, ``"auto"`` may also select
+        one number per column (see the Notes of :class:`RandomFeatureRidge`). If the
+        kernel is ``"linear"``, a callable, a ``FrozenEstimator`` or a transformer of
+        another package, ``sigma`` must be ``"auto"`` and has no effect.
+    n_components : int or "auto", default="auto"
+        Number of features. With ``"auto"``, it is the number of rows, but at least 1024
+        and at most 2048. If there are more than 16,384 rows, it is 1024, because the
+        time to fit the model grows with the square of the number of features. For a
+        callable, ``"auto"`` is the number of rows of the first batch, but at most 1024.
+        If the kernel is a sampler, ``"auto"`` keeps the ``n_components`` of the
+        sampler. If it is ``"linear"``, a ``FrozenEstimator`` or a transformer of
+        another package, ``n_components`` must be ``"auto"`` and has no effect.
+    alpha : float, array-like or "auto", default="auto"
+        Ridge penalty, or a list of penalties from which one is selected by
+        leave-one-out errors: the one with the lowest error or, for classifiers, as
+        described in the Notes. ``"auto"`` tries 30 penalties, from 1e-7 times the mean
+        squared norm of the centred features to ten times the largest eigenvalue of
+        their Gram matrix. For float32 rows the smallest penalty is at least 5e-7 times
+        that eigenvalue. Penalties that are too small for the variance of the targets or
+        indicators are excluded (see Notes).
+    fit_intercept : bool, default=True
+        Whether to fit an intercept, which is not penalised.
     class_weight : dict or "balanced", default=None
         Dictionary that maps each label to the factor by which the weights of its rows
         are multiplied; classes that are not listed have weight 1. Unlike
@@ -39,6 +90,9 @@ class RandomFeatureRidgeClassifier(
         ``"balanced"`` gives all classes the same total weight, and is not supported by
         ``partial_fit``. With class weights, probabilities refer to a population in
         which the classes have the weighted proportions.
+    random_state : int, RandomState instance or None, default=None
+        Seed for the random features. A seed that was set on a sampler is kept. Pass an
+        int for reproducible results.
 
     Attributes
     ----------
@@ -55,6 +109,15 @@ class RandomFeatureRidgeClassifier(
         over the indicators, with the weights of the regression (see Notes). An error is
         infinite if it cannot be computed, or if a penalty of ``alpha="auto"`` is too
         small for the variance of the indicators.
+    kernel_ : sampler, transformer or "linear"
+        The fitted transformer that computes the features; its ``repr`` shows ``sigma``.
+    sigma_ : float or ndarray of shape (n_features,)
+        The inverse length scale that is used. It is not defined if ``kernel_`` has no
+        ``sigma_``.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

@@ -197,6 +197,10 @@ class BaseFeatureSampler(
         Whether ``transform_key`` computes the same features as ``transform``.
     variance_is_exact_ : bool
         Whether ``kernel_variance`` is exact for the coupling that is used.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
     """
 
     _parameter_constraints: dict = {

@@ -165,6 +165,10 @@ class CentersRBFSampler(
         The identity or, with ``whiten=False``, the kernel matrix of the centres. For
         coefficients b, ``b @ penalty_ @ b`` is the squared norm that kernel ridge
         regression penalises (see Notes).
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

@@ -28,6 +28,14 @@ class DERFSampler(ExponentialSampler):
 
     Parameters
     ----------
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale by which the inputs are multiplied: one number for all
+        columns, or one per column. ``"scale"`` corresponds to scikit-learn's
+        ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
+        the median pairwise distance in a sample of up to 1000 rows.
+    n_components : int, default=100
+        Number of features: one per frequency, or two per frequency with
+        ``coupling="antithetic"``.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
@@ -37,11 +45,40 @@ class DERFSampler(ExponentialSampler):
         orthogonal directions. If X has d columns and there are at least 2 d features,
         this coupling has the lowest error and needs half as many multiplications as
         ``"orthogonal"``.
+    center : bool, default=True
+        Whether to subtract the column means first. This does not change the kernel, and
+        often reduces the variance considerably. Sparse rows remain sparse.
+    kernel : {"gaussian", "softmax"}, default="gaussian"
+        The kernel to approximate. The softmax kernel is ``exp(sigma**2 * x.y)``; its
+        features are those of the Gaussian kernel multiplied by ``exp(|sigma * x|**2 /
+        2)``.
+    n_jobs : int, default=None
+        Number of threads that ``transform`` uses. -1 uses all processors; None uses as
+        many threads as NumPy's linear algebra, or one thread inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random frequencies. The frequencies are nested: with the same seed,
+        a sampler with half as many features uses the first half of the frequencies.
 
     Attributes
     ----------
     A_ : ndarray of shape (n_features, n_features) or (n_features,)
         The chosen matrix A, or only its eigenvalues if ``X_key`` is given.
+    center_ : ndarray of shape (n_features,)
+        The vector that is subtracted from the rows; zero if ``center=False``.
+    sigma_ : float or ndarray of shape (n_features,)
+        Inverse length scale by which the inputs are multiplied.
+    map_ : FeatureMap
+        The fitted feature map, which is immutable and can be used without the sampler.
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
+        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` computes the same features as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling that is used.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

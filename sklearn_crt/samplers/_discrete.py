@@ -30,33 +30,7 @@ _NEAR = 0.1  # assumed size of the scaled coordinates if all rows are equal
 
 
 class DiscreteSampler(BaseFeatureSampler):
-    """Base class of monomial features; subclasses choose the exponent distribution.
-
-    Parameters
-    ----------
-    n_components : int, default=100
-        Number of features, one per frequency.
-    positive : bool, default=False
-        Whether to make all features positive. Each column is then shifted such that its
-        minimum becomes ``epsilon``, instead of being centred at its mean. Values below
-        the minima of the training rows are clipped to the minima, and estimates and
-        variances refer to the clipped rows.
-    epsilon : float, default=None
-        Smallest coordinate with ``positive=True``, after multiplication by sigma; None
-        means 1e-8. With ``positive=False``, ``fit`` raises ValueError unless
-        ``epsilon`` is None.
-    center : bool, default=True
-        Whether to subtract the column means first. This does not change the kernel.
-        With ``positive=True``, the minima are subtracted instead, and ``fit`` raises
-        ValueError if ``center=False``.
-
-    Attributes
-    ----------
-    center_ : ndarray of shape (n_features,)
-        The vector that is subtracted from the rows: the column means by default, the
-        column minima minus ``epsilon / sigma`` if ``positive=True``, and zero if
-        ``center=False``.
-    """
+    """Base class of monomial features; subclasses choose the exponent distribution."""
 
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
@@ -170,10 +144,61 @@ class PoissonSampler(DiscreteSampler):
     operations. The variant with ``positive=True`` (PoisRF+) also uses the column
     minima.
 
+    Parameters
+    ----------
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale by which the inputs are multiplied: one number for all
+        columns, or one per column. ``"scale"`` corresponds to scikit-learn's
+        ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
+        the median pairwise distance in a sample of up to 1000 rows.
+    n_components : int, default=100
+        Number of features, one per frequency.
+    positive : bool, default=False
+        Whether to make all features positive. Each column is then shifted such that its
+        minimum becomes ``epsilon``, instead of being centred at its mean. Values below
+        the minima of the training rows are clipped to the minima, and estimates and
+        variances refer to the clipped rows.
+    epsilon : float, default=None
+        Smallest coordinate with ``positive=True``, after multiplication by sigma; None
+        means 1e-8. With ``positive=False``, ``fit`` raises ValueError unless
+        ``epsilon`` is None.
+    center : bool, default=True
+        Whether to subtract the column means first. This does not change the kernel.
+        With ``positive=True``, the minima are subtracted instead, and ``fit`` raises
+        ValueError if ``center=False``.
+    kernel : {"gaussian", "softmax"}, default="gaussian"
+        The kernel to approximate. The softmax kernel is ``exp(sigma**2 * x.y)``; its
+        features are those of the Gaussian kernel multiplied by ``exp(|sigma * x|**2 /
+        2)``.
+    n_jobs : int, default=None
+        Number of threads that ``transform`` uses. -1 uses all processors; None uses as
+        many threads as NumPy's linear algebra, or one thread inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random frequencies. The frequencies are nested: with the same seed,
+        a sampler with half as many features uses the first half of the frequencies.
+
     Attributes
     ----------
     lambda_ : float
         Mean of the exponents, in [1e-12, 1e15].
+    center_ : ndarray of shape (n_features,)
+        The vector that is subtracted from the rows: the column means by default, the
+        column minima minus ``epsilon / sigma`` if ``positive=True``, and zero if
+        ``center=False``.
+    sigma_ : float or ndarray of shape (n_features,)
+        Inverse length scale by which the inputs are multiplied.
+    map_ : FeatureMap
+        The fitted feature map, which is immutable and can be used without the sampler.
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
+        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` computes the same features as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling that is used.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
@@ -270,10 +295,61 @@ class GeometricSampler(DiscreteSampler):
     (GeomRF+) or ``center=False``, and otherwise from samples of at most 1000 queries
     and 1000 keys.
 
+    Parameters
+    ----------
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale by which the inputs are multiplied: one number for all
+        columns, or one per column. ``"scale"`` corresponds to scikit-learn's
+        ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
+        the median pairwise distance in a sample of up to 1000 rows.
+    n_components : int, default=100
+        Number of features, one per frequency.
+    positive : bool, default=False
+        Whether to make all features positive. Each column is then shifted such that its
+        minimum becomes ``epsilon``, instead of being centred at its mean. Values below
+        the minima of the training rows are clipped to the minima, and estimates and
+        variances refer to the clipped rows.
+    epsilon : float, default=None
+        Smallest coordinate with ``positive=True``, after multiplication by sigma; None
+        means 1e-8. With ``positive=False``, ``fit`` raises ValueError unless
+        ``epsilon`` is None.
+    center : bool, default=True
+        Whether to subtract the column means first. This does not change the kernel.
+        With ``positive=True``, the minima are subtracted instead, and ``fit`` raises
+        ValueError if ``center=False``.
+    kernel : {"gaussian", "softmax"}, default="gaussian"
+        The kernel to approximate. The softmax kernel is ``exp(sigma**2 * x.y)``; its
+        features are those of the Gaussian kernel multiplied by ``exp(|sigma * x|**2 /
+        2)``.
+    n_jobs : int, default=None
+        Number of threads that ``transform`` uses. -1 uses all processors; None uses as
+        many threads as NumPy's linear algebra, or one thread inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random frequencies. The frequencies are nested: with the same seed,
+        a sampler with half as many features uses the first half of the frequencies.
+
     Attributes
     ----------
     p_ : float
         Probability that an exponent is 0, in [1e-8, 1 - 1e-8].
+    center_ : ndarray of shape (n_features,)
+        The vector that is subtracted from the rows: the column means by default, the
+        column minima minus ``epsilon / sigma`` if ``positive=True``, and zero if
+        ``center=False``.
+    sigma_ : float or ndarray of shape (n_features,)
+        Inverse length scale by which the inputs are multiplied.
+    map_ : FeatureMap
+        The fitted feature map, which is immutable and can be used without the sampler.
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
+        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` computes the same features as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling that is used.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

@@ -87,31 +87,7 @@ def make_exponential_map(
 
 
 class ExponentialSampler(BaseFeatureSampler):
-    """Base class of exponential features; A = 0 unless ``_choose`` is overridden.
-
-    Parameters
-    ----------
-    n_components : int, default=100
-        Number of features: one per frequency, or two per frequency with
-        ``coupling="antithetic"``.
-    coupling : str or Coupling, default="orthogonal"
-        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
-        ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
-        ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
-        kernel estimate is exactly unbiased for every coupling except the structured
-        ones. ``"antithetic"`` draws pairs of frequencies w and -w; different pairs have
-        orthogonal directions. If X has d columns and there are at least 2 d features,
-        this coupling has the lowest error and needs half as many multiplications as
-        ``"orthogonal"``.
-    center : bool, default=True
-        Whether to subtract the column means first. This does not change the kernel, and
-        often reduces the variance considerably. Sparse rows remain sparse.
-
-    Attributes
-    ----------
-    center_ : ndarray of shape (n_features,)
-        The vector that is subtracted from the rows; zero if ``center=False``.
-    """
+    """Base class of exponential features; A = 0 unless ``_choose`` is overridden."""
 
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,

@@ -35,27 +35,6 @@ class HeavyTailedSampler(BaseFeatureSampler):
 
     This class adds ``shape_matrix`` and ``random_phase``, and computes large phases
     accurately. A subclass implements ``_radial``, ``_radial_law`` and ``_tail_index``.
-
-    Parameters
-    ----------
-    n_components : int, default=100
-        Number of features: a cosine and a sine per frequency, or only a cosine with
-        ``random_phase=True``. If ``n_components`` is odd, the last frequency has a
-        single column with a random phase.
-    shape_matrix : array-like of shape (n_features, n_features), default=None
-        Symmetric positive definite matrix M that defines the distance ``sqrt(u' M u)``,
-        where ``u = sigma * (x - y)``. None means the identity matrix.
-    random_phase : bool, default=False
-        Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own random
-        frequency w and phase b. For the same number of features, this gives a lower
-        variance than cosine-sine pairs where the kernel value is small, but a higher
-        variance for neighbouring rows.
-
-    Attributes
-    ----------
-    phase_ : float or ndarray of shape (n_components,)
-        Phase, in radians, of the last column if ``n_components`` is odd, or of every
-        column if ``random_phase=True``.
     """
 
     _parameter_constraints: dict = {
@@ -142,6 +121,55 @@ class MaternSampler(HeavyTailedSampler):
         Smoothness of the kernel, which must be positive: 1/2 gives the Laplacian
         kernel, and infinity gives the Gaussian kernel. Below 0.15, ``fit`` warns that
         many frequencies are too large for floating-point numbers.
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale by which the inputs are multiplied: one number for all
+        columns, or one per column. ``"scale"`` corresponds to scikit-learn's
+        ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
+        the median pairwise distance in a sample of up to 1000 rows.
+    n_components : int, default=100
+        Number of features: a cosine and a sine per frequency, or only a cosine with
+        ``random_phase=True``. If ``n_components`` is odd, the last frequency has a
+        single column with a random phase.
+    coupling : str or Coupling, default="orthogonal"
+        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
+        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
+        kernel estimate is exactly unbiased for every coupling except the structured
+        ones.
+    shape_matrix : array-like of shape (n_features, n_features), default=None
+        Symmetric positive definite matrix M that defines the distance ``sqrt(u' M u)``,
+        where ``u = sigma * (x - y)``. None means the identity matrix.
+    random_phase : bool, default=False
+        Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own random
+        frequency w and phase b. For the same number of features, this gives a lower
+        variance than cosine-sine pairs where the kernel value is small, but a higher
+        variance for neighbouring rows.
+    n_jobs : int, default=None
+        Number of threads that ``transform`` uses. -1 uses all processors; None uses as
+        many threads as NumPy's linear algebra, or one thread inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random frequencies. The frequencies are nested: with the same seed,
+        a sampler with half as many features uses the first half of the frequencies.
+
+    Attributes
+    ----------
+    phase_ : float or ndarray of shape (n_components,)
+        Phase, in radians, of the last column if ``n_components`` is odd, or of every
+        column if ``random_phase=True``.
+    sigma_ : float or ndarray of shape (n_features,)
+        Inverse length scale by which the inputs are multiplied.
+    map_ : FeatureMap
+        The fitted feature map, which is immutable and can be used without the sampler.
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
+        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` computes the same features as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling that is used.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
@@ -245,6 +273,15 @@ class LaplacianSampler(MaternSampler):
     norm : {"l2", "l1"}, default="l2"
         Norm that is applied to the difference between two rows. With ``"l1"``, the
         kernel is scikit-learn's Laplacian kernel, which is not isotropic.
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale by which the inputs are multiplied: one number for all
+        columns, or one per column. ``"scale"`` corresponds to scikit-learn's
+        ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
+        the median pairwise distance in a sample of up to 1000 rows.
+    n_components : int, default=100
+        Number of features: a cosine and a sine per frequency, or only a cosine with
+        ``random_phase=True``. If ``n_components`` is odd, the last frequency has a
+        single column with a random phase.
     coupling : str or Coupling, default="auto"
         How the frequencies depend on each other. For the L2 norm, ``"auto"`` is
         ``"orthogonal"``, and all couplings of :class:`MaternSampler` are allowed. For
@@ -253,6 +290,37 @@ class LaplacianSampler(MaternSampler):
         Symmetric positive definite matrix M that defines the distance ``sqrt(u' M u)``,
         where ``u = sigma * (x - y)``. None means the identity matrix. Available only
         for the L2 norm.
+    random_phase : bool, default=False
+        Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own random
+        frequency w and phase b. For the same number of features, this gives a lower
+        variance than cosine-sine pairs where the kernel value is small, but a higher
+        variance for neighbouring rows.
+    n_jobs : int, default=None
+        Number of threads that ``transform`` uses. -1 uses all processors; None uses as
+        many threads as NumPy's linear algebra, or one thread inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random frequencies. The frequencies are nested: with the same seed,
+        a sampler with half as many features uses the first half of the frequencies.
+
+    Attributes
+    ----------
+    phase_ : float or ndarray of shape (n_components,)
+        Phase, in radians, of the last column if ``n_components`` is odd, or of every
+        column if ``random_phase=True``.
+    sigma_ : float or ndarray of shape (n_features,)
+        Inverse length scale by which the inputs are multiplied.
+    map_ : FeatureMap
+        The fitted feature map, which is immutable and can be used without the sampler.
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
+        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` computes the same features as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling that is used.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
@@ -379,6 +447,55 @@ class ExponentialPowerSampler(HeavyTailedSampler):
         Exponent in (0, 2]: 1 gives the Laplacian kernel, and 2 the Gaussian kernel
         ``exp(-r**2)``, without the factor 1/2. Below 0.3, ``fit`` warns that many
         frequencies are too large for floating-point numbers.
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale by which the inputs are multiplied: one number for all
+        columns, or one per column. ``"scale"`` corresponds to scikit-learn's
+        ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
+        the median pairwise distance in a sample of up to 1000 rows.
+    n_components : int, default=100
+        Number of features: a cosine and a sine per frequency, or only a cosine with
+        ``random_phase=True``. If ``n_components`` is odd, the last frequency has a
+        single column with a random phase.
+    coupling : str or Coupling, default="orthogonal"
+        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
+        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
+        kernel estimate is exactly unbiased for every coupling except the structured
+        ones.
+    shape_matrix : array-like of shape (n_features, n_features), default=None
+        Symmetric positive definite matrix M that defines the distance ``sqrt(u' M u)``,
+        where ``u = sigma * (x - y)``. None means the identity matrix.
+    random_phase : bool, default=False
+        Whether each feature is ``sqrt(2 / m) * cos(w.x + b)`` with its own random
+        frequency w and phase b. For the same number of features, this gives a lower
+        variance than cosine-sine pairs where the kernel value is small, but a higher
+        variance for neighbouring rows.
+    n_jobs : int, default=None
+        Number of threads that ``transform`` uses. -1 uses all processors; None uses as
+        many threads as NumPy's linear algebra, or one thread inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random frequencies. The frequencies are nested: with the same seed,
+        a sampler with half as many features uses the first half of the frequencies.
+
+    Attributes
+    ----------
+    phase_ : float or ndarray of shape (n_components,)
+        Phase, in radians, of the last column if ``n_components`` is odd, or of every
+        column if ``random_phase=True``.
+    sigma_ : float or ndarray of shape (n_features,)
+        Inverse length scale by which the inputs are multiplied.
+    map_ : FeatureMap
+        The fitted feature map, which is immutable and can be used without the sampler.
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
+        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` computes the same features as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling that is used.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

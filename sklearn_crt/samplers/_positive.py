@@ -21,6 +21,58 @@ class PositiveRBFSampler(ExponentialSampler):
     ``fit`` computes the column means and, for ``sigma="scale"`` or ``"median"``, the
     scale of the columns.
 
+    Parameters
+    ----------
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale by which the inputs are multiplied: one number for all
+        columns, or one per column. ``"scale"`` corresponds to scikit-learn's
+        ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
+        the median pairwise distance in a sample of up to 1000 rows.
+    n_components : int, default=100
+        Number of features: one per frequency, or two per frequency with
+        ``coupling="antithetic"``.
+    coupling : str or Coupling, default="orthogonal"
+        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
+        ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
+        kernel estimate is exactly unbiased for every coupling except the structured
+        ones. ``"antithetic"`` draws pairs of frequencies w and -w; different pairs have
+        orthogonal directions. If X has d columns and there are at least 2 d features,
+        this coupling has the lowest error and needs half as many multiplications as
+        ``"orthogonal"``.
+    center : bool, default=True
+        Whether to subtract the column means first. This does not change the kernel, and
+        often reduces the variance considerably. Sparse rows remain sparse.
+    kernel : {"gaussian", "softmax"}, default="gaussian"
+        The kernel to approximate. The softmax kernel is ``exp(sigma**2 * x.y)``; its
+        features are those of the Gaussian kernel multiplied by ``exp(|sigma * x|**2 /
+        2)``.
+    n_jobs : int, default=None
+        Number of threads that ``transform`` uses. -1 uses all processors; None uses as
+        many threads as NumPy's linear algebra, or one thread inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random frequencies. The frequencies are nested: with the same seed,
+        a sampler with half as many features uses the first half of the frequencies.
+
+    Attributes
+    ----------
+    center_ : ndarray of shape (n_features,)
+        The vector that is subtracted from the rows; zero if ``center=False``.
+    sigma_ : float or ndarray of shape (n_features,)
+        Inverse length scale by which the inputs are multiplied.
+    map_ : FeatureMap
+        The fitted feature map, which is immutable and can be used without the sampler.
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
+        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` computes the same features as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling that is used.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
+
     See Also
     --------
     sklearn_crt.OPRFSampler : Positive features optimised for the data.
@@ -70,6 +122,11 @@ class SimplexRBFSampler(PositiveRBFSampler):
 
     Parameters
     ----------
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale by which the inputs are multiplied: one number for all
+        columns, or one per column. ``"scale"`` corresponds to scikit-learn's
+        ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
+        the median pairwise distance in a sample of up to 1000 rows.
     n_components : int, default=100
         Number of features, one per frequency.
     coupling : str or Coupling, default="simplex"
@@ -83,6 +140,38 @@ class SimplexRBFSampler(PositiveRBFSampler):
           introduce a small bias, which decreases with the dimension.
 
         All other couplings of :class:`PositiveRBFSampler` are available as well.
+    center : bool, default=True
+        Whether to subtract the column means first. This does not change the kernel, and
+        often reduces the variance considerably. Sparse rows remain sparse.
+    kernel : {"gaussian", "softmax"}, default="gaussian"
+        The kernel to approximate. The softmax kernel is ``exp(sigma**2 * x.y)``; its
+        features are those of the Gaussian kernel multiplied by ``exp(|sigma * x|**2 /
+        2)``.
+    n_jobs : int, default=None
+        Number of threads that ``transform`` uses. -1 uses all processors; None uses as
+        many threads as NumPy's linear algebra, or one thread inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random frequencies. The frequencies are nested: with the same seed,
+        a sampler with half as many features uses the first half of the frequencies.
+
+    Attributes
+    ----------
+    center_ : ndarray of shape (n_features,)
+        The vector that is subtracted from the rows; zero if ``center=False``.
+    sigma_ : float or ndarray of shape (n_features,)
+        Inverse length scale by which the inputs are multiplied.
+    map_ : FeatureMap
+        The fitted feature map, which is immutable and can be used without the sampler.
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
+        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` computes the same features as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling that is used.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
@@ -157,10 +246,59 @@ class OPRFSampler(ExponentialSampler):
     A depends only on the means and variances of the columns, which ``fit`` computes in
     O(n d) operations for n rows with d columns.
 
+    Parameters
+    ----------
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale by which the inputs are multiplied: one number for all
+        columns, or one per column. ``"scale"`` corresponds to scikit-learn's
+        ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
+        the median pairwise distance in a sample of up to 1000 rows.
+    n_components : int, default=100
+        Number of features: one per frequency, or two per frequency with
+        ``coupling="antithetic"``.
+    coupling : str or Coupling, default="orthogonal"
+        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
+        ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
+        kernel estimate is exactly unbiased for every coupling except the structured
+        ones. ``"antithetic"`` draws pairs of frequencies w and -w; different pairs have
+        orthogonal directions. If X has d columns and there are at least 2 d features,
+        this coupling has the lowest error and needs half as many multiplications as
+        ``"orthogonal"``.
+    center : bool, default=True
+        Whether to subtract the column means first. This does not change the kernel, and
+        often reduces the variance considerably. Sparse rows remain sparse.
+    kernel : {"gaussian", "softmax"}, default="gaussian"
+        The kernel to approximate. The softmax kernel is ``exp(sigma**2 * x.y)``; its
+        features are those of the Gaussian kernel multiplied by ``exp(|sigma * x|**2 /
+        2)``.
+    n_jobs : int, default=None
+        Number of threads that ``transform`` uses. -1 uses all processors; None uses as
+        many threads as NumPy's linear algebra, or one thread inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random frequencies. The frequencies are nested: with the same seed,
+        a sampler with half as many features uses the first half of the frequencies.
+
     Attributes
     ----------
     A_ : float
         The chosen parameter A, which is never positive.
+    center_ : ndarray of shape (n_features,)
+        The vector that is subtracted from the rows; zero if ``center=False``.
+    sigma_ : float or ndarray of shape (n_features,)
+        Inverse length scale by which the inputs are multiplied.
+    map_ : FeatureMap
+        The fitted feature map, which is immutable and can be used without the sampler.
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
+        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` computes the same features as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling that is used.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

@@ -28,32 +28,7 @@ from ._blend import Blend, BlendChoices, BlendValue
 
 
 class BaseKernelModel(SimilarityMixin, TableLifeCycle):
-    """A weighted average of models with an ANOVA kernel and a local linear model.
-
-    Parameters
-    ----------
-    n_folds : int, default=4
-        Number of cross-validation folds; predictions for the held-out folds determine
-        the weights of the models.
-    n_jobs : int, default=None
-        Number of processes that fit the folds in parallel; -1 uses all processors, None
-        means one.
-    random_state : int, RandomState instance or None, default=None
-        Seed for the choice of the landmarks and for the learned metric. Pass an int for
-        reproducible results.
-
-    Attributes
-    ----------
-    weights_ : dict of str and float
-        The weight of each model: ``"ANOVA"``, ``"local linear"`` and, for classifiers,
-        ``"logistic"``. A model with weight 0 is not used. With fewer than 40 rows, only
-        ``"ANOVA"`` is used.
-    losses_ : dict of str and float
-        The mean loss of each model that was evaluated in all folds, on rows to which it
-        was not fitted: squared error for numbers, log loss for labels.
-    feature_importances_ : ndarray of shape (n_features,)
-        Importance of each column of X in the ANOVA model; the importances sum to 1.
-    """
+    """A weighted average of models with an ANOVA kernel and a local linear model."""
 
     _parameter_constraints: dict = {
         "n_folds": [Interval(Integral, 2, None, closed="left")],
@@ -128,6 +103,34 @@ class KernelRegressor(IntervalsMixin, RegressorMixin, BaseKernelModel):
     is a weighted average of the predictions of ridge regression with the ANOVA kernel
     of :class:`AnovaSampler` and of local linear regression in a learned metric. The
     weights minimise the squared error of cross-validated predictions (stacking [1]_).
+
+    Parameters
+    ----------
+    n_folds : int, default=4
+        Number of cross-validation folds; predictions for the held-out folds determine
+        the weights of the models.
+    n_jobs : int, default=None
+        Number of processes that fit the folds in parallel; -1 uses all processors, None
+        means one.
+    random_state : int, RandomState instance or None, default=None
+        Seed for the choice of the landmarks and for the learned metric. Pass an int for
+        reproducible results.
+
+    Attributes
+    ----------
+    weights_ : dict of str and float
+        The weight of each model: ``"ANOVA"``, ``"local linear"`` and, for classifiers,
+        ``"logistic"``. A model with weight 0 is not used. With fewer than 40 rows, only
+        ``"ANOVA"`` is used.
+    losses_ : dict of str and float
+        The mean loss of each model that was evaluated in all folds, on rows to which it
+        was not fitted: squared error for numbers, log loss for labels.
+    feature_importances_ : ndarray of shape (n_features,)
+        Importance of each column of X in the ANOVA model; the importances sum to 1.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
@@ -231,15 +234,37 @@ class KernelClassifier(ProbabilitiesMixin, ClassifierMixin, BaseKernelModel):
 
     Parameters
     ----------
+    n_folds : int, default=4
+        Number of cross-validation folds; predictions for the held-out folds determine
+        the weights of the models.
     class_weight : dict or "balanced", default=None
         Dictionary that maps labels to class weights. The weight of each row is
         multiplied by the weight of its class. ``"balanced"`` gives all classes the same
         total weight.
+    n_jobs : int, default=None
+        Number of processes that fit the folds in parallel; -1 uses all processors, None
+        means one.
+    random_state : int, RandomState instance or None, default=None
+        Seed for the choice of the landmarks and for the learned metric. Pass an int for
+        reproducible results.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels.
+    weights_ : dict of str and float
+        The weight of each model: ``"ANOVA"``, ``"local linear"`` and, for classifiers,
+        ``"logistic"``. A model with weight 0 is not used. With fewer than 40 rows, only
+        ``"ANOVA"`` is used.
+    losses_ : dict of str and float
+        The mean loss of each model that was evaluated in all folds, on rows to which it
+        was not fitted: squared error for numbers, log loss for labels.
+    feature_importances_ : ndarray of shape (n_features,)
+        Importance of each column of X in the ANOVA model; the importances sum to 1.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

@@ -128,6 +128,10 @@ class AnovaSampler(
         The selected order.
     strength_ : float
         The selected strength c of the interactions (see Notes).
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

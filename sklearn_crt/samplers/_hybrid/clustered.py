@@ -50,11 +50,25 @@ class ClusteredSampler(BaseFeatureSampler):
         Whether the diagonals are computed from the second moments of the clusters, or
         only from their centres, as in [1]_. The moments give a lower variance unless
         the clusters are very narrow.
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale by which the inputs are multiplied: one number for all
+        columns, or one per column. ``"scale"`` corresponds to scikit-learn's
+        ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
+        the median pairwise distance in a sample of up to 1000 rows.
     n_components : int, default=100
         Number of features, divided among the maps as evenly as their frequencies allow.
         A remaining column that no map can use is filled with zeros. If there are too
         few features for all maps, random Fourier features are used for all rows, and a
         warning reports the required number.
+    coupling : str or Coupling, default="orthogonal"
+        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
+        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
+        kernel estimate is exactly unbiased for every coupling except the structured
+        ones.
+    n_jobs : int, default=None
+        Number of threads that ``transform`` uses. -1 uses all processors; None uses as
+        many threads as NumPy's linear algebra, or one thread inside joblib workers.
     random_state : int, RandomState instance or None, default=None
         Seed for the clustering and the random frequencies.
 
@@ -65,6 +79,20 @@ class ClusteredSampler(BaseFeatureSampler):
         and ``shares``.
     blocks_ : list of ClusterBlock
         The fitted maps, each with the attributes ``part`` (the map) and ``columns``.
+    sigma_ : float or ndarray of shape (n_features,)
+        Inverse length scale by which the inputs are multiplied.
+    map_ : FeatureMap
+        The fitted feature map, which is immutable and can be used without the sampler.
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
+        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` computes the same features as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling that is used.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

@@ -31,11 +31,31 @@ class AngularCoefficient(BaseFeatureSampler):
         How the directions depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"`` or a coupling object
         whose ``exact`` is True.
+    n_jobs : int, default=None
+        Number of threads that ``transform`` uses. -1 uses all processors; None uses as
+        many threads as NumPy's linear algebra, or one thread inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random frequencies. The frequencies are nested: with the same seed,
+        a sampler with half as many features uses the first half of the frequencies.
 
     Attributes
     ----------
     a_ : float
         Constant part of the coefficient, 1/2.
+    sigma_ : float or ndarray of shape (n_features,)
+        Inverse length scale by which the inputs are multiplied.
+    map_ : FeatureMap
+        The fitted feature map, which is immutable and can be used without the sampler.
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
+        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` computes the same features as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling that is used.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
@@ -147,6 +167,18 @@ class GaussianCoefficient(BaseFeatureSampler):
     n_components : int, default=100
         Number of features, two per frequency. If ``n_components`` is odd, the last
         frequency has a single column with a random phase.
+    coupling : str or Coupling, default="orthogonal"
+        How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
+        ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
+        ``"structured-orthogonal"``, ``"structured-simplex"`` or a coupling object. The
+        kernel estimate is exactly unbiased for every coupling except the structured
+        ones.
+    n_jobs : int, default=None
+        Number of threads that ``transform`` uses. -1 uses all processors; None uses as
+        many threads as NumPy's linear algebra, or one thread inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random frequencies. The frequencies are nested: with the same seed,
+        a sampler with half as many features uses the first half of the frequencies.
 
     Attributes
     ----------
@@ -155,6 +187,20 @@ class GaussianCoefficient(BaseFeatureSampler):
     phase_ : float
         Phase of the last column, in radians. It is used only if ``n_components`` is
         odd.
+    sigma_ : float or ndarray of shape (n_features,)
+        Inverse length scale by which the inputs are multiplied.
+    map_ : FeatureMap
+        The fitted feature map, which is immutable and can be used without the sampler.
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
+        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` computes the same features as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling that is used.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------

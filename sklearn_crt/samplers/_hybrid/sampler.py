@@ -74,6 +74,11 @@ class HybridSampler(BaseFeatureSampler):
         Whether all base maps use the same seed, so that maps whose frequencies have the
         same distribution use the same frequencies. Coefficients never share
         frequencies.
+    sigma : float, {"scale", "median"} or array-like, default="scale"
+        Inverse length scale by which the inputs are multiplied: one number for all
+        columns, or one per column. ``"scale"`` corresponds to scikit-learn's
+        ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
+        the median pairwise distance in a sample of up to 1000 rows.
     n_components : int, default=100
         Number of features. All base maps have the same number of frequencies, which is
         as large as possible. With the remaining features, some of the base maps get one
@@ -86,6 +91,13 @@ class HybridSampler(BaseFeatureSampler):
         Whether to subtract the column means first, so that angles and coefficients
         refer to centred rows. Sparse rows are then converted to dense arrays chunk by
         chunk.
+    kernel : {"gaussian", "softmax"}, default="gaussian"
+        The kernel to approximate. The softmax kernel is ``exp(sigma**2 * x.y)``; its
+        features are those of the Gaussian kernel multiplied by ``exp(|sigma * x|**2 /
+        2)``.
+    n_jobs : int, default=None
+        Number of threads that ``transform`` uses. -1 uses all processors; None uses as
+        many threads as NumPy's linear algebra, or one thread inside joblib workers.
     random_state : int, RandomState instance or None, default=None
         Seed from which the seeds of all base maps and coefficients are derived.
 
@@ -99,6 +111,20 @@ class HybridSampler(BaseFeatureSampler):
         The extra map for the features that remain after the base maps, if there is one.
     center_ : ndarray of shape (n_features,)
         The vector that is subtracted from the rows; zero if ``center=False``.
+    sigma_ : float or ndarray of shape (n_features,)
+        Inverse length scale by which the inputs are multiplied.
+    map_ : FeatureMap
+        The fitted feature map, which is immutable and can be used without the sampler.
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
+        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` computes the same features as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling that is used.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
 
     See Also
     --------
