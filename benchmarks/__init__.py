@@ -1,1 +1,1 @@
-"""Speed, accuracy and structure of the package: doc/benchmarks.rst has the commands."""
+"""Speed and accuracy of the package: doc/benchmarks.rst has the commands."""

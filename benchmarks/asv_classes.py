@@ -25,22 +25,10 @@ from .cases import (
     make_rows,
     of_sizes,
 )
-from .groups import (
-    DENSITIES,
-    chosen,
-    draws,
-    environment_without_avx512,
-    in_child,
-    make_sparse,
-    on_few_processors,
-    products,
-    sparse_maps,
-    with_rooflines,
-)
+from .groups import DENSITIES, chosen, make_sparse, products, sparse_maps
 
 MAPS = ["RBFSampler", "Nystroem", "TrigRBFSampler", "PositiveRBFSampler", "OPRFSampler"]
 CHOSEN = ["RBFSampler", "TrigRBFSampler", "OPRFSampler", "OPRF, antithetic"]
-REPEATS = 5
 N_PAIRED = 500  # rows whose kernel is compared
 N_ROWS, N_FEATURES, SIGMA = 1000, 16, 0.2  # of exact kernels and of variances
 
@@ -123,59 +111,6 @@ class Sparse:
         self.map.transform(self.X)
 
 
-class TwoThreadsOnOneProcessor:
-    """Time with two threads of BLAS over that with one."""
-
-    timeout = 600
-
-    def setup_cache(self):
-        """Measure all in a process that is bound to one processor."""
-        case = Case(20000, 64, 1024, "float64")
-        seconds = in_child(on_few_processors, case, REPEATS, n_processors=1)
-        return {what: two / one for what, (one, two) in seconds.items()}
-
-    def track_oprf_transform(self, ratios):
-        """Return the ratio of transform."""
-        return ratios["OPRFSampler.transform"]
-
-    def track_oprf_fit(self, ratios):
-        """Return the ratio of fit."""
-        return ratios["OPRFSampler.fit"]
-
-    def track_exact(self, ratios):
-        """Return the ratio of the exact estimator."""
-        return ratios["NadarayaWatsonClassifier, exact, predict"]
-
-    def track_features(self, ratios):
-        """Return the ratio of the estimator on features."""
-        return ratios["NadarayaWatsonClassifier, features, predict"]
-
-
-class WithoutAvx512:
-    """Times faster than RBFSampler without AVX-512."""
-
-    timeout = 600
-    param_names = ["map"]
-    params = [CHOSEN[1:]]
-
-    def setup_cache(self):
-        """Measure all in a process that may not use these instructions."""
-        case = Case(20000, 64, 1024, "float64")
-        environment = environment_without_avx512()
-        if environment is None:
-            return {}  # asv gives None to no method
-        return in_child(with_rooflines, [case], REPEATS, environment=environment)[case]
-
-    def setup(self, seconds, name):
-        """Leave out where NumPy uses none of them."""
-        if not seconds:
-            raise NotImplementedError  # asv: skipped
-
-    def track_speedup(self, seconds, name):
-        """Return the ratio."""
-        return seconds["RBFSampler"] / seconds[name]
-
-
 class Products:
     """Inner products of rows and frequencies."""
 
@@ -199,22 +134,6 @@ class Products:
     def peakmem_apply(self, *_):
         """Measure the peak memory of the products, output included."""
         self.apply()
-
-
-class Draws:
-    """Orthogonal blocks, and the QR decompositions they need."""
-
-    param_names = ["what"]
-    params = [["geqrf and orgqr of LAPACK", "numpy.linalg.qr", "Orthogonal().draw"]]
-
-    def setup(self, name):
-        """Make the matrices, with one BLAS thread."""
-        threadpool_limits(1)
-        self.draw = draws()[name]
-
-    def time_draw(self, name):
-        """Time 100 blocks of 256 vectors."""
-        self.draw()
 
 
 class NadarayaWatson:

@@ -32,7 +32,6 @@ MAX_DENSITY_WORK = 6e8  # rows x queries x features that KernelDensity does in s
 BASELINE = "RBFSampler"
 TYPES = "float64", "float32"
 CHUNK = 256  # rows of a roofline
-UCI_SETS = "abalone", "banknote", "car", "yeast", "cmc", "nursery", "wifi", "chess"
 
 
 @dataclass(frozen=True, repr=False)

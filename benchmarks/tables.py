@@ -56,14 +56,6 @@ def numpy_features():
     return [*found["baseline"], *found.get("found", [])]
 
 
-def avx512_names():
-    """Return those with AVX-512, by the names that NPY_DISABLE_CPU_FEATURES takes.
-
-    They depend on the version: AVX512F, AVX512_SKX, ... or, from 2.4 on, X86_V4.
-    """
-    return [n for n in numpy_features() if n.startswith("AVX512") or n == "X86_V4"]
-
-
 def header(threads=1, repeats=None, clock=None):
     """Return what the numbers depend on, one fact a line."""
     import sklearn_crt
@@ -108,22 +100,21 @@ class Table:
         return "\n".join(lines) + "\n"
 
     def rst(self):
-        """Return the table as reStructuredText."""
-        lines = [*self.notes, "", f".. list-table:: {self.title}", "   :header-rows: 1"]
-        lines.append("")
-        for row in [self.columns, *self.rows]:
-            marks = ["   * -", *["     -"] * (len(row) - 1)]
-            lines += [f"{mark} {cell}" for mark, cell in zip(marks, row, strict=True)]
+        """Return the table as reStructuredText, with one line per row."""
+        lines = [*self.notes, ""] if self.notes else []
+        lines += [
+            f".. csv-table:: {self.title}",
+            f"   :header: {_line(self.columns)}",
+            "",
+            *(f"   {_line(row)}" for row in self.rows),
+        ]
         return "\n".join(lines) + "\n"
 
-    def csv(self):
-        """Return the table as reStructuredText with one line per row."""
-        lines = [
-            f".. csv-table:: {self.title}",
-            f"   :header: {', '.join(self.columns)}",
-        ]
-        lines += ["", *(f"   {', '.join(row)}" for row in self.rows)]
-        return "\n".join(lines) + "\n"
+
+def _line(cells):
+    """Return cells as comma-separated values, quoted where that is needed."""
+    quoted = (f'"{cell}"' if "," in cell else cell for cell in cells)
+    return ", ".join(quoted)
 
 
 def against_baseline(title, results, baseline, unit="milliseconds"):

@@ -4,28 +4,12 @@
 
 * defaults: those of the kernel averages against k neighbours
 * metric: learned metrics and local linear averages beside boosting and others
-* tables: mixed tables, with categories and missing values, beside boosting
-* effects: an ANOVA kernel beside an explainable boosting machine
 * evidence: local linear regression in each candidate of a metric, beside boosting
-* ridge: ridge regression from sums beside searches
+* tables: mixed tables, with categories and missing values, beside boosting
 * ridge_tables, ridge_time: ridge on features beside other models; its time by rows
-* quantiles: quantiles and intervals beside a forest and boosting
+* linear_models: ridge on features beside Nystroem and boosting
 * coverage: intervals on tables, by similarity to the training rows, and shifted
 * log_losses: class probabilities of averages and local fits beside boosting and ridge
-* density: log densities beside KernelDensity
-* sampler_sigma: sigma of averages with random features, selected or "scale"
-* prototypes: prototypes beside features and the exact kernel
-* positive_maps: error of positive maps
-* hybrids: hybrids beside their parts
-* attention: features, a coreset and the mean of the values
-* decoding: a step of linear attention in torch beside a cache of keys
-* derf: DERF and FAVOR++ while a module of torch is trained
-* pairs: orthogonal frequencies or antithetic pairs
-* linear_models: ridge on features beside Nystroem and boosting
-* logistic: linear classifiers behind samplers, and without
-* intervals: error bars of ridge on features, Gaussian processes and forests
-* few_columns: pairs of sines and cosines or single cosines, by the number of columns
-* centers: columns at centres beside random features, for ridge
 
 ``NAME --help`` says what it measures and what can be chosen; --quick takes a minute at
 most. Sets of UCI come from the folder SKLEARN_CRT_DATA.
@@ -40,39 +24,18 @@ from dataclasses import dataclass, field
 from threadpoolctl import threadpool_limits
 
 from ..tables import header, report
-from . import (
-    attention,
-    averages,
-    coverage,
-    hybrids,
-    linear,
-    logistic,
-    metric,
-    mixed,
-    modules,
-    positive,
-    probabilities,
-    processes,
-    quantiles,
-    ridge,
-    ridge_tables,
-    sigma,
-)
+from . import averages, coverage, linear, metric, mixed, probabilities, ridge_tables
 
 OPTIONS = {
     "widths": "numbers of columns",
     "seeds": "number of random splits and draws",
     "sets": "of data",
-    "large": "sets of the last table",
     "splits": "number of splits",
     "cache": "file of the results, for further runs",
     "before": "file of the results of another version",
     "methods": "to compare",
-    "fits": "for the observed error of n_components_for",
-    "rows": "number of rows of the blends or a cache, or the most of a set",
+    "rows": "the most of a set, or those that are timed",
     "repeats": "of what is timed",
-    "runs": "of which the best counts",
-    "steps": "of training",
 }
 
 
@@ -140,7 +103,6 @@ class Choice:
         report(tables, facts, self.page if getattr(args, "write", False) else None)
 
 
-FEW = {"widths": (16,), "seeds": 2}
 CHOICES = (
     Choice(
         averages.defaults,
@@ -157,16 +119,10 @@ CHOICES = (
         "mixed.inc",
         {"seeds": 1, "rows": 400, "sets": ("titanic", "imports", "airfoil")},
     ),
-    Choice(mixed.effects, "effects.inc", {"rows": 300, "sets": ("churn", "adult")}),
     Choice(
         metric.evidence,
         "evidence.inc",
         {"splits": 1, "rows": 500, "sets": ("energy", "stock")},
-    ),
-    Choice(
-        ridge.ridge,
-        "ridge.inc",
-        {"seeds": 1, "rows": 400, "sets": ("banknote", "diabetes")},
     ),
     Choice(
         ridge_tables.ridge_tables,
@@ -174,11 +130,6 @@ CHOICES = (
         {"splits": 1, "seeds": 1, "sets": ("autos", "energy", "cmc", "rare_phoneme")},
     ),
     Choice(ridge_tables.ridge_time, "ridge_time.inc", {"rows": (1000,), "repeats": 1}),
-    Choice(
-        quantiles.quantiles,
-        "quantiles.inc",
-        {"seeds": 1, "rows": 400, "sets": ("diabetes", "friedman1")},
-    ),
     Choice(
         coverage.coverage,
         "coverage.inc",
@@ -190,58 +141,9 @@ CHOICES = (
         {"splits": 1, "sets": ("wifi", "rare_phoneme")},
     ),
     Choice(
-        quantiles.density,
-        "density.inc",
-        {"rows": (4000,)},
-    ),
-    Choice(
-        sigma.sampler_sigma,
-        "sampler_sigma.inc",
-        {**FEW, "sets": ("iris", "diabetes"), "methods": ("OPRF",)},
-    ),
-    Choice(
-        averages.prototypes,
-        "prototypes.inc",
-        {**FEW, "sets": ("banknote", "wifi")},
-    ),
-    Choice(
-        positive.positive_maps,
-        "positive_maps.inc",
-        {**FEW, "sets": ("banknote", "wifi"), "fits": 2},
-    ),
-    Choice(
-        positive.pairs,
-        "pairs.inc",
-        {**FEW, "sets": ("banknote", "wifi"), "repeats": 1},
-    ),
-    Choice(
-        hybrids.hybrids,
-        "hybrids.inc",
-        {"widths": (64,), "seeds": 1, "sets": ("banknote", "wine")},
-    ),
-    Choice(attention.attention, "attention.inc", {"widths": (32,), "seeds": 1}),
-    Choice(modules.decoding, "attention_decoding.inc", {"rows": (1000,), "runs": 5}),
-    Choice(modules.derf, "attention_derf.inc", {"seeds": 1, "steps": 3}),
-    Choice(
         linear.linear_models,
         "linear_models.inc",
         {"widths": (50,), "seeds": 1, "sets": ("letter",)},
-    ),
-    Choice(
-        logistic.logistic,
-        "logistic.inc",
-        {"widths": (50,), "sets": ("iris", "wine")},
-    ),
-    Choice(processes.intervals, "intervals.inc", {"rows": 500, "sets": ("housing",)}),
-    Choice(
-        linear.few_columns,
-        "few_columns.inc",
-        {"widths": (32, 64), "seeds": 2, "sets": ("nursery",)},
-    ),
-    Choice(
-        linear.centers,
-        "centers.inc",
-        {**FEW, "sets": ("digits", "diabetes"), "large": ("digits",)},
     ),
 )
 

@@ -1,9 +1,7 @@
-"""Tables of kernel averages: defaults and prototypes."""
+"""Table of kernel averages with default parameters."""
 
 import sys
-import time
 import warnings
-from functools import partial
 
 import numpy as np
 from sklearn import datasets
@@ -13,15 +11,13 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.preprocessing import StandardScaler
 from tqdm import tqdm
 
-import sklearn_crt as crt
 from sklearn_crt import (
-    LocalLinearClassifier,
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
     Prototypes,
 )
 
-from ..cases import UCI_SETS, load
+from ..cases import load
 from ..tables import Table
 
 # defaults were chosen by the first tables, and are checked on the further ones: those
@@ -35,12 +31,6 @@ FURTHER_LABELS += "segment", "spambase", "splice", "texture", "tic-tac-toe"
 FURTHER_LABELS += "titanic", "twonorm"
 NUMBERS = "diabetes", "housing", "sgemm", "abalone_rings", "friedman1"
 FURTHER_NUMBERS = "friedman2", "friedman3", "linear", "sparse", "swiss_roll"
-SIGMAS = np.logspace(-2, 2, 10)
-MAPS = {
-    "OPRF": crt.OPRFSampler(),
-    "dense, antithetic": crt.DERFSampler(coupling="antithetic"),
-    "anchored": crt.samplers.AnchoredRBFSampler(),
-}
 DEFAULTS = {
     "l": {
         "k neighbours": KNeighborsClassifier(),
@@ -51,14 +41,6 @@ DEFAULTS = {
         "k neighbours": KNeighborsRegressor(),
         "exact": NadarayaWatsonRegressor(),
     },
-}
-EXACT = {
-    "exact": NadarayaWatsonClassifier(),
-    "exact, local linear": LocalLinearClassifier(),
-}
-PROTOTYPES = {
-    "prototypes": NadarayaWatsonClassifier(Prototypes()),
-    "prototypes, local linear": LocalLinearClassifier(Prototypes()),
 }
 
 
@@ -148,72 +130,3 @@ def _scores(X, y, methods, seeds):
                 model = clone(method).fit(X_train, y_train)
                 found[label].append(100 * model.score(X_test, y_test))
     return {label: np.array(values) for label, values in found.items()}
-
-
-def prototypes(
-    widths=(128,), seeds=5, sets=UCI_SETS, methods=(*MAPS, *EXACT, *PROTOTYPES)
-):
-    """Prototypes beside features and the exact kernel.
-
-    Accuracy of Nadaraya-Watson classifiers on eight UCI sets, in percent: categories
-    one-hot, columns standardised by the training rows, random splits of 90 % training,
-    5 % validation and 5 % test rows. The validation rows choose sigma of the maps, of
-    the ten values numpy.logspace(-2, 2, 10) of the papers; "exact" and "prototypes"
-    choose their own from the training rows. Means over the splits; the standard error
-    of the mean over the sets is that of the splits.
-    """
-    tables = []
-    for width in widths:
-        found = [
-            _accuracies(name, seeds, width, methods)
-            for name in tqdm(sets, file=sys.stderr)
-        ]
-        rows = []
-        for label in methods:
-            values = np.stack([result[label] for result in found])
-            accuracy, seconds = values.mean(axis=1).T
-            error = values[:, :, 0].std(axis=1, ddof=1) / np.sqrt(seeds)
-            total = f"{accuracy.mean():.1f} ({np.linalg.norm(error) / len(error):.1f})"
-            cells = [f"{value:.1f}" for value in accuracy]
-            rows.append([label, *cells, total, f"{seconds.mean():.1f}"])
-        title = f"Accuracy in percent, {width} columns or prototypes"
-        tables.append(Table(title, ["method", *sets, "mean", "seconds"], rows))
-    return tables
-
-
-def _splits(name, n_splits):
-    X, y = load(name)
-    for seed in range(n_splits):
-        order = np.random.default_rng(seed).permutation(len(y))
-        parts = np.split(order, [int(0.9 * len(y)), int(0.95 * len(y))])
-        scale = StandardScaler().fit(X[parts[0]])
-        yield seed, [(scale.transform(X[part]), y[part]) for part in parts]
-
-
-def _best_of_sigmas(sampler, train, validation):
-    models = [
-        NadarayaWatsonClassifier(sampler, sigma=sigma).fit(*train) for sigma in SIGMAS
-    ]
-    return max(models, key=lambda model: model.score(*validation))
-
-
-def _accuracies(name, n_splits, width, methods):
-    # accuracies and processor seconds (n_splits, 2) by method
-    results = {label: [] for label in methods}
-    for seed, (train, validation, test) in _splits(name, n_splits):
-        todo = {}
-        for label, sampler in MAPS.items():
-            sampler = clone(sampler).set_params(n_components=width, random_state=seed)
-            todo[label] = partial(_best_of_sigmas, sampler, train, validation)
-        for label, model in (EXACT | PROTOTYPES).items():
-            model = clone(model)
-            if label in PROTOTYPES:
-                model.set_params(kernel__n_prototypes=width, kernel__random_state=seed)
-            todo[label] = partial(model.fit, *train)
-        for label in methods:
-            fit, start = todo[label], time.process_time()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", RuntimeWarning)
-                accuracy = 100 * fit().score(*test)
-            results[label].append((accuracy, time.process_time() - start))
-    return {label: np.array(values) for label, values in results.items()}

@@ -69,10 +69,7 @@ PACKAGES = {  # of the models that are left out where they are not installed
     "EBM": "interpret",
 }
 NAMES = "boosting", *PACKAGES, "ANOVA", "blend"
-EXPLAINED = "EBM", "ANOVA, pairs", "blend"
-OWN = {"ANOVA", "ANOVA, pairs", "blend"}
-SHORT = "adult", "churn", "credit", "hpc", "computers", "slid", "concrete", "housing"
-SHOWN = "adult", "computers"  # their largest effects
+OWN = {"ANOVA", "blend"}
 
 
 class _Candidate(NamedTuple):
@@ -102,20 +99,6 @@ def tables(
     return _report(*_found(rows, seeds, sets, methods, Results(cache)))
 
 
-def effects(rows=3000, sets=SHORT, cache=""):
-    """The explainable boosting machine of interpret beside an ANOVA kernel of order 2.
-
-    Both predict by a sum of effects of columns and pairs of columns. One split of eight
-    of the tables of ``tables``, then the largest effects on two of them: the standard
-    deviation over the test rows, in percent of the sum of those of all effects.
-    """
-    results = Results(cache)
-    reports = _report(*_found(rows, 1, sets, EXPLAINED, results))
-    return reports + [
-        _largest(table, rows, results) for table in SHOWN if table in sets
-    ]
-
-
 def _found(rows, seeds, sets, methods, results):
     """Return the means of all measures by table and model, and the models."""
     found, names = {}, _installed(methods)
@@ -141,29 +124,6 @@ def _found(rows, seeds, sets, methods, results):
 def _installed(methods):
     """Return the models whose packages are installed."""
     return [n for n in methods if importlib.util.find_spec(PACKAGES.get(n, "numpy"))]
-
-
-def _largest(table, rows, results, most=3):
-    """Return a table of the largest effects of both models, with their percentages."""
-    X, X_test, y, _ = _parts(table, rows, 0)
-
-    def shares(method):
-        model = _model(method, table in LABELS, []).fit(X, y)
-        if method == "EBM":
-            values, names = model.eval_terms(X_test), model.term_names_
-        else:
-            values, names, *_ = model.effects(X_test)
-        sizes = np.std(values, axis=0)
-        order = np.argsort(-sizes)[:most]
-        return [[names[e], 100 * sizes[e] / sizes.sum()] for e in order]
-
-    columns, rows = _installed(EXPLAINED[:2]), []
-    for name in columns:
-        key, candidate = (table, 0, name, "effects"), _Candidate(name, name in OWN)
-        found = results.get(key, candidate, partial(shares, name))
-        rows.append([f"{effect} ({share:.0f})" for effect, share in found])
-    ranked = [[str(rank), *row] for rank, row in enumerate(zip(*rows, strict=True), 1)]
-    return Table(f"{table}: largest effects (percent)", ["rank", *columns], ranked)
 
 
 def load_mixed(name):
@@ -223,8 +183,7 @@ def _model(method, labels, texts):
         return (KernelClassifier if labels else KernelRegressor)(random_state=0)
     if method in OWN:
         ridge = RandomFeatureRidgeClassifier if labels else RandomFeatureRidge
-        order = 2 if method == "ANOVA, pairs" else "auto"
-        return ridge(AnovaSampler(order=order, random_state=0))
+        return ridge(AnovaSampler(random_state=0))
     package = importlib.import_module(PACKAGES[method])
     if method == "skrub":
         return package.tabular_pipeline(boosting(random_state=0))

@@ -194,7 +194,7 @@ class CentersRBFSampler(
     Other linear models penalise the coefficients of all features equally. With their
     default penalties, logistic regression, ``RidgeClassifier``, ``LinearSVC`` and
     ``SGDClassifier`` were more accurate on whitened features than on the kernel values
-    themselves (``python -m benchmarks.choices logistic``). The whitened features are
+    themselves (measured on 25 November 2026). The whitened features are
     :math:`F L^{-T}`, where L is the Cholesky factor of :math:`K_{ZZ} = L L'`. They are
     a rotation of the features of ``Nystroem`` for the same centres. Multiplying by a
     triangular matrix takes half as many operations as multiplying by a symmetric square
