@@ -66,7 +66,6 @@ PACKAGES = {  # of the models that are left out where they are not installed
     "CatBoost": "catboost",
     "LightGBM": "lightgbm",
     "skrub": "skrub",
-    "EBM": "interpret",
 }
 NAMES = "boosting", *PACKAGES, "ANOVA", "blend"
 OWN = {"ANOVA", "blend"}
@@ -89,9 +88,9 @@ def tables(
     accuracy for labels and R2 for numbers, in percent. Skewed positive targets are
     replaced by their logarithms. All models are as constructed; boosting, CatBoost and
     LightGBM are told which columns are categories. skrub is its tabular_pipeline, which
-    ends in boosting, and EBM the explainable boosting machine of interpret. Models that
-    are not installed are left out (the extra ``models`` installs them). Seconds are
-    those of the processor, for fitting and predicting with one thread.
+    ends in boosting. Models that are not installed are left out (the dependency group
+    ``models`` has them). Seconds are those of the processor, for fitting and predicting
+    with one thread.
 
     With --cache results are also written to a file, from which those of the other
     models are read the next time.
@@ -190,10 +189,6 @@ def _model(method, labels, texts):
     if method == "LightGBM":
         model = getattr(package, f"LGBM{kind}")
         return model(random_state=0, n_jobs=1, verbose=-1)
-    if method == "EBM":
-        glassbox = importlib.import_module("interpret.glassbox")
-        model = getattr(glassbox, f"ExplainableBoosting{kind}")
-        return model(random_state=0, n_jobs=1)
     options = {"allow_writing_files": False, "thread_count": 1, "verbose": False}
     model = getattr(package, f"CatBoost{kind}")
     return model(cat_features=texts, random_seed=0, **options)
