@@ -18,6 +18,10 @@ class Value:
         return {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
 
 
+# attributes of estimators that do not affect what they compute
+_WITHOUT_EFFECT = {"random_state": 0, "n_jobs": 0, "_was_used": False}
+
+
 def same(a: Any, b: Any) -> bool:
     """Return whether two parameters, maps or fitted estimators are equal."""
     if a is b:
@@ -29,7 +33,7 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(same(a[name], b[name]) for name in a)
     if isinstance(a, BaseEstimator):
-        return same(*({**vars(e), "random_state": 0, "n_jobs": 0} for e in (a, b)))
+        return same(*({**vars(e), **_WITHOUT_EFFECT} for e in (a, b)))
     if is_dataclass(a) or (type(a).__eq__ is object.__eq__ and hasattr(a, "__dict__")):
         return same(a.__getstate__(), b.__getstate__())
     if hasattr(a, "shape"):  # arrays of any library, and sparse tables

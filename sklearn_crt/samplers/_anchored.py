@@ -249,7 +249,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         ValueError
             If the sampler is frozen.
         """
-        feature_map, *rows = self._map_and_rows(X, Y)
+        feature_map, *rows = self._map_and_pair(X, Y)
         pair = feature_map.frame.pair(*rows)
         estimate = feature_map.variance_with_error(*pair)
         return estimate if return_error else estimate[0]

@@ -13,7 +13,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from .._compat import RandomState, StrOptions, TypedTransformerMixin, _fit_context
 from ..arrays.namespaces import Array, row_chunks, to_namespace_of
 from ..arrays.threads import effective_n_threads, in_threads
-from ..arrays.validation import check_fit_namespace, refuse_device, validate_rows
+from ..arrays.validation import refuse_device, validate_rows
 from ..life_cycle.fitted import Batch, LifeCycle, Step, no_step
 from ..life_cycle.supervised import SampleValue
 from ..rows import (
@@ -345,6 +345,9 @@ class CentersRBFSampler(
         refuse_device(self, rows, instead)
         return rows
 
+    def _validated_queries(self, X):
+        return self._validate(X, reset=False)
+
     centers_: Rows = fitted(
         "_value.solution.points.points", "The centres, in the units of the columns."
     )
@@ -387,9 +390,8 @@ class CentersRBFSampler(
         TypeError
             If X is stored on an accelerator with ``array_api_dispatch=True``.
         """
-        value = self._value
-        check_fit_namespace(self, X, "transform")
-        given, X = X, self._validate(X, reset=False)
+        value, rows = self._query(X, "transform")
+        given, X = X, rows
         centers, sigma, root = value.solution
         n_rows, width = X.shape[0], centers.shape[0]
         out = np.empty((n_rows, width), dtype=X.dtype)

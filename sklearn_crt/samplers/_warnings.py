@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 from .._compat import warn
 from ..arrays.namespaces import taken, to_host
 from ..exceptions import ApproximationWarning
-from ..maps import FeatureMap, relative_error, transform
+from ..maps import FeatureMap, relative_error
 
 _ERROR_ROWS = 16  # number of queries, and of keys, used to estimate the error
 _LIGHT_TAIL = 0.3  # smallest tail index for which fit does not warn
@@ -61,32 +61,24 @@ def warn_of_tail(sampler: Any, index: float, advice: str) -> None:
         )
 
 
-def warn_of_changed_map(sampler: Any, before: FeatureMap | None) -> None:
-    """Warn if an earlier map was used and gave different features."""
-    if before is None or "was_used" not in vars(before):
-        return
-    probe = np.ones((1, sampler.n_features_in_), sampler._value.dtype)
-    with np.errstate(all="ignore"):
-        old, new = (transform(each, probe)[0] for each in (before, sampler.map_))
-    if not np.array_equal(old, new, equal_nan=True):
-        name = type(sampler).__name__
-        warn(
-            f"partial_fit changed the map of this {name} after transform had been "
-            "used, so the features returned before belong to another map. Call "
-            "partial_fit on all batches (or fit on a sample of rows) first, then "
-            "freeze(), then transform; or learn through "
-            f"NadarayaWatsonClassifier({name}(...)).partial_fit, which takes care of "
-            "this.",
-            UserWarning,
-        )
+def warn_of_changed_map(sampler: Any) -> None:
+    """Warn that features of an earlier map have been used."""
+    name = type(sampler).__name__
+    warn(
+        f"partial_fit changed the map of this {name} after transform had been "
+        "used, so the features returned before belong to another map. Call "
+        "partial_fit on all batches (or fit on a sample of rows) first, then "
+        "freeze(), then transform; or learn through "
+        f"NadarayaWatsonClassifier({name}(...)).partial_fit, which takes care of "
+        "this.",
+        UserWarning,
+    )
 
 
 def warn_of_phases(sampler: Any, rows: Any, feature_map: FeatureMap) -> None:
     """Warn about phases that are too large for the precision of their dtype."""
-    rate = feature_map.phase_rate
-    if rate == 0:
-        return
-    n_rows, most = feature_map.frame.count_unresolved(rows, rate)
+    frame = feature_map.frame
+    n_rows, most = frame.count_unresolved(rows, feature_map.phase_rate)
     if n_rows:
         warn(
             f"For {n_rows} rows, {type(sampler).__name__} computes features from "

@@ -1,5 +1,6 @@
 """What all samplers share: parameters, sigma, input kinds, errors, limits."""
 
+import copy
 import warnings
 
 import numpy as np
@@ -18,6 +19,7 @@ from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.exceptions import ApproximationWarning
 from sklearn_crt.extend import Frequencies, Orthogonal
 from sklearn_crt.samplers import (
+    ClusteredSampler,
     GERFSampler,
     HybridSampler,
     LaplacianSampler,
@@ -483,6 +485,42 @@ def test_a_map_that_moves_under_its_features_says_so(rng):
     with pytest.warns(UserWarning, match="learn through NadarayaWatson") as record:
         sampler.partial_fit(X[:20])
     assert record[0].filename == __file__
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        OPRFSampler(sigma=50.0, random_state=0),  # all features of nearby rows are 0
+        PoissonSampler(sigma=50.0, positive=True, random_state=0),
+        # a change that only the features of one cluster show
+        ClusteredSampler(sigma=1.0, n_components=40, random_state=0),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.filterwarnings("ignore::sklearn_crt.exceptions.ApproximationWarning")
+def test_a_change_of_features_that_underflow_is_noticed(sampler, dtype, rng):
+    X = rng.normal(size=(60, 3)).astype(dtype)
+    X[:30] -= 5
+    X[30:] *= 3
+    sampler = clone(sampler).partial_fit(X[:50])
+    sampler.transform(X)
+    with pytest.warns(UserWarning, match="partial_fit changed the map"):
+        sampler.partial_fit(X[50:])
+
+
+@pytest.mark.filterwarnings("error")
+def test_only_the_features_of_this_map_count(rng):
+    X = rng.normal(size=(60, 3))
+    sampler = OPRFSampler(random_state=0).partial_fit(X[:20])
+    sampler.transform(X)
+    other = sampler.with_sigma(0.5)
+    other.partial_fit(X[20:])
+    sampler.fit(X[:20]).partial_fit(X[20:])
+    for used in (sampler, copy.copy(sampler)):
+        used.transform(X)
+    with pytest.warns(UserWarning, match="partial_fit changed the map"):
+        sampler.partial_fit(X[:20])
 
 
 def test_a_map_that_follows_no_rows_may_be_used_between_batches(rng):
