@@ -1,6 +1,5 @@
-"""What is measured: cases and sets of rows, maps, classifiers, rooflines."""
+"""What is measured: cases and sets of rows, maps and classifiers."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -8,30 +7,20 @@ from itertools import product
 import numpy as np
 from scipy.special import softmax
 from sklearn import datasets
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import make_column_transformer
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.neighbors import KernelDensity
 from sklearn.preprocessing import OneHotEncoder
-from sklearn.utils import gen_batches, gen_even_slices
-from threadpoolctl import threadpool_limits
 
 from sklearn_crt import NadarayaWatsonClassifier, OPRFSampler, TrigRBFSampler
-from sklearn_crt.arrays.sincos import has_fast_tangent
 from sklearn_crt.datasets import fetch_uci
 from sklearn_crt.samplers import GERFSampler, PositiveRBFSampler
-
-try:
-    import gpytorch
-    import torch
-except ImportError:
-    gpytorch = None
 
 N_QUERIES, N_CLASSES = 1000, 10
 MAX_DENSITY_WORK = 6e8  # rows x queries x features that KernelDensity does in seconds
 BASELINE = "RBFSampler"
 TYPES = "float64", "float32"
-CHUNK = 256  # rows of a roofline
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,27 +124,6 @@ def gamma_of(X):
     return 1 / (X.shape[1] * float(X.var(dtype=np.float64)))
 
 
-class GPyTorchFeatures(TransformerMixin, BaseEstimator):
-    """Random Fourier features of gpytorch, sines and cosines."""
-
-    def __init__(self, gamma, n_components):
-        self.gamma = gamma
-        self.n_components = n_components
-
-    def fit(self, X, y=None):
-        """Draw the frequencies."""
-        torch.manual_seed(0)
-        self.kernel_ = gpytorch.kernels.RFFKernel(self.n_components // 2, X.shape[1])
-        self.kernel_.lengthscale = (2 * self.gamma) ** -0.5
-        self.kernel_.to(torch.from_numpy(X).dtype)
-        return self
-
-    def transform(self, X):
-        """Map X to features."""
-        with torch.no_grad():
-            return self.kernel_._featurize(torch.from_numpy(X), normalize=True).numpy()
-
-
 def make_maps(case, gamma, n_jobs=1):
     """Return the maps by name, scikit-learn's RBFSampler first, all of one kernel."""
     common = {"n_components": case.n_components, "random_state": 0}
@@ -168,9 +136,6 @@ def make_maps(case, gamma, n_jobs=1):
         "OPRFSampler": OPRFSampler(**ours),
         "GERFSampler": GERFSampler(**ours),
     }
-    if gpytorch is not None:
-        torch.set_num_threads(n_jobs)
-        maps["gpytorch RFF"] = GPyTorchFeatures(gamma, case.n_components)
     return maps
 
 
@@ -211,72 +176,3 @@ def make_classifiers(case, gamma):
     if case.n_rows * N_QUERIES * case.n_features <= MAX_DENSITY_WORK:
         classifiers["KernelDensity"] = DensityClassifier(1 / sigma)
     return classifiers
-
-
-# Rooflines: the least that a map must do, one product and one elementwise function. No
-# validation, no allocation of the output, no shifts and scales. In chunks of rows the
-# output of the product is still in the cache when the function reads it. With several
-# threads each has its share of the rows.
-
-
-def product_and(function, X, W, out):
-    """Write function(X @ W) to out."""
-    for rows in gen_batches(X.shape[0], CHUNK):
-        part = out[rows]
-        np.matmul(X[rows], W, out=part)
-        function(part, out=part)
-
-
-def cosine_sine(X, W, out):
-    """Write the cosines and sines of X @ W to the halves of out."""
-    half, phases = W.shape[1], np.empty((CHUNK, W.shape[1]), dtype=X.dtype)
-    for rows in gen_batches(X.shape[0], CHUNK):
-        part = out[rows]
-        angles = np.matmul(X[rows], W, out=phases[: part.shape[0]])
-        np.cos(angles, out=part[:, :half])
-        np.sin(angles, out=part[:, half:])
-
-
-def half_angle(X, W, out):
-    """Write the same from one tangent of half the angle."""
-    half, phases = W.shape[1], np.empty((CHUNK, W.shape[1]), dtype=X.dtype)
-    for rows in gen_batches(X.shape[0], CHUNK):
-        part = out[rows]
-        angles = np.matmul(X[rows], W, out=phases[: part.shape[0]])
-        tangents = np.tan(angles, out=angles)
-        share = np.square(tangents)
-        share += 1
-        np.divide(2, share, out=share)
-        np.subtract(share, 1, out=part[:, :half])
-        np.multiply(tangents, share, out=part[:, half:])
-
-
-def make_rooflines(X, n_columns, n_threads=1):
-    """Return the rooflines by name, as functions without arguments.
-
-    The positive maps do the work of "product, exp", RBFSampler that of "product, cos".
-    TrigRBFSampler does that of "half product, cos and sin", the faster of the two ways
-    that NumPy has to get both: the tangent where it takes a nanosecond.
-    """
-    rng = np.random.default_rng(0)
-    W = rng.standard_normal((X.shape[1], n_columns)) / np.sqrt(X.shape[1])
-    W = W.astype(X.dtype)
-    half = np.ascontiguousarray(W[:, : n_columns // 2])
-    out = np.zeros((X.shape[0], n_columns), dtype=X.dtype)
-    pairs = half_angle if has_fast_tangent() else cosine_sine
-    work = {
-        "product, exp": lambda rows: product_and(np.exp, X[rows], W, out[rows]),
-        "product, cos": lambda rows: product_and(np.cos, X[rows], W, out[rows]),
-        "half product, cos and sin": lambda rows: pairs(X[rows], half, out[rows]),
-    }
-    shares = list(gen_even_slices(X.shape[0], n_threads))
-    pool = ThreadPoolExecutor(n_threads)
-
-    def run(function):
-        if n_threads == 1:
-            function(slice(None))
-        else:
-            with threadpool_limits(1, user_api="blas"):
-                list(pool.map(function, shares))
-
-    return {name: lambda f=function: run(f) for name, function in work.items()}

@@ -2,8 +2,7 @@
 
 One process. The candidates take turns, so that a slow minute of the machine meets them
 all. A cell is the median in milliseconds and, in brackets, how many times faster than
-RBFSampler of scikit-learn: read the ratios. Rooflines are the bare work of a map, one
-product into memory that is there already and one function in place.
+RBFSampler of scikit-learn: read the ratios.
 
 --cases chooses: a grid of sizes, for transform and fit of the maps, and groups of other
 cases (groups.py), structured couplings and estimators among them.
@@ -40,7 +39,6 @@ from .cases import (
     DensityClassifier,
     gamma_of,
     make_maps,
-    make_rooflines,
     make_rows,
 )
 from .tables import (
@@ -53,22 +51,16 @@ from .tables import (
     write_between,
 )
 
-OWN_ROOFLINE = {
-    "TrigRBFSampler": "half product, cos and sin",
-    "PositiveRBFSampler": "product, exp",
-    "OPRFSampler": "product, exp",
-}
 README_MAPS = BASELINE, "TrigRBFSampler", "OPRFSampler"
 SIGMA = 1.0  # of the averages
 
 
 def transforms(case, n_threads):
-    """Return transform of each map, and the rooflines."""
+    """Return transform of each map."""
     X, _ = make_rows(case)
     maps = make_maps(case, gamma_of(X), n_jobs=n_threads)
     fitted = {name: sampler.fit(X) for name, sampler in maps.items()}
-    candidates = {name: lambda m=m: m.transform(X) for name, m in fitted.items()}
-    return candidates | make_rooflines(X, case.n_components, n_threads)
+    return {name: lambda m=m: m.transform(X) for name, m in fitted.items()}
 
 
 def fits(case, n_threads):
@@ -84,15 +76,6 @@ def pipelines(case, n_threads):
     maps = make_maps(case, gamma_of(X), n_jobs=n_threads)
     models = {name: make_pipeline(maps[name], Ridge()) for name in README_MAPS}
     return {name: lambda m=m: m.fit(X, y).predict(X) for name, m in models.items()}
-
-
-def against_roofline(title, results):
-    """Return the table of times over those of the own roofline."""
-    rows = [
-        [str(case)] + [f"{t[n] / t[own]:.2f}" for n, own in OWN_ROOFLINE.items()]
-        for case, t in results.items()
-    ]
-    return Table(title, ["rows to columns", *OWN_ROOFLINE], rows)
 
 
 def for_readme(results, facts, n_threads, repeats):
@@ -133,9 +116,6 @@ def measure_grid(cases, threads, repeats):
                     results[case] = interleave(todo, repeats, clock)
                 progress.update()
             tables.append(against_baseline(f"{what}, {name}", results, BASELINE))
-            if what == "transform":
-                title = f"{what}, {name}: time over that of the own roofline"
-                tables.append(against_roofline(title, results))
     return tables, medians
 
 
