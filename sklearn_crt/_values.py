@@ -19,7 +19,7 @@ class Value:
 
 
 # attributes of estimators that do not affect what they compute
-_WITHOUT_EFFECT = {"random_state": 0, "n_jobs": 0, "_was_used": False}
+_WITHOUT_EFFECT = {"random_state": 0, "n_jobs": 0, "_map_use": None}
 
 
 def same(a: Any, b: Any) -> bool:

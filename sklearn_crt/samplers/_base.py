@@ -55,6 +55,17 @@ class SamplerBatch(NamedTuple):
     weights: Any = None  # (n_rows,)
 
 
+@dataclass(eq=False)
+class MapUse:
+    """Whether features of a sampler's map have been returned.
+
+    It is an object of its own, because ``transform`` must not change the attributes of
+    a sampler.
+    """
+
+    was_used: bool = False
+
+
 @dataclass(frozen=True, eq=False)
 class SamplerValue(FittedValue):
     """The statistics of the rows, and the feature map that is computed from them."""
@@ -215,7 +226,7 @@ class BaseFeatureSampler(
     }
 
     _value: SamplerValue
-    _was_used = False  # whether the features of the present map have been returned
+    _map_use: MapUse | None = None  # None before the first rows
     _takes_other_arrays = ARRAY_API
     # with fewer features than this, fit warns if the predicted error is large
     _doubtful_below: float = 64
@@ -323,9 +334,10 @@ class BaseFeatureSampler(
             If the sampler is frozen, if a parameter other than ``n_jobs`` has been
             changed since the first call, or for the reasons listed in ``fit``.
         """
-        before = self.map_ if self._was_used else None
+        use = self._map_use
+        before = self.map_ if use is not None and use.was_used else None
         self._extend_value(X, y, X_key, sample_weight)
-        self._was_used = False
+        self._map_use = MapUse()
         if before is not None and not same(before, self.map_):
             warn_of_changed_map(self)
         return self
@@ -354,7 +366,7 @@ class BaseFeatureSampler(
         """
         value = self._value
         value.check_can_grow("with_sigma")
-        noted = {"sigma": sigma, "_was_used": False}
+        noted = {"sigma": sigma, "_map_use": MapUse()}
         return with_value(self, value.with_sigma(sigma), noted)
 
     def _read(  # type: ignore[override]
@@ -363,8 +375,8 @@ class BaseFeatureSampler(
         """Return validated queries and keys, and the weights of the queries."""
         self._note_namespace(X, None, X_key, weights, first=first)
         X = validate_rows(self, X, reset=first)
-        if first:
-            self._was_used = False
+        if first or self._map_use is None:
+            self._map_use = MapUse()
         if weights is not None:
             weights = read_weights(X, weights)
         if X_key is not None:
@@ -457,7 +469,8 @@ class BaseFeatureSampler(
     def _transform(self, X: Any, key: bool) -> Any:
         method = "transform_key" if key else "transform"
         feature_map, rows = self._map_and_queries(X, method)
-        self._was_used = True
+        if self._map_use is not None:
+            self._map_use.was_used = True
         if feature_map.phase_rate != 0:
             warn_of_phases(self, rows, feature_map)
         options = {"key": key, "n_jobs": self.n_jobs}
@@ -551,9 +564,9 @@ class BaseFeatureSampler(
         return to_namespace_of(variance, X)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state without ``_was_used``: a query does not change a pickle."""
+        """Return the state without ``_map_use``: a query does not change a pickle."""
         state = super().__getstate__()
-        return {name: part for name, part in state.items() if name != "_was_used"}
+        return {name: part for name, part in state.items() if name != "_map_use"}
 
     # --------------------------------------------------------------- attributes
     map_: FeatureMap = fitted(
