@@ -360,8 +360,8 @@ def test_kernels_come_back(rng, library, dispatch):
             make(sampler)
             for make in (
                 lambda s: s,
-                lambda s: C(s, sigma=s.sigma),
-                lambda s: R(s, sigma=s.sigma),
+                lambda s: C(s, sigma=s.sigma or "scale"),
+                lambda s: R(s, sigma=s.sigma or "scale"),
             )
             for sampler in (
                 OPRFSampler(sigma="median"),

@@ -58,9 +58,8 @@ def with_n_components(sampler: Any, n_components: int) -> Any:
     value = value_of(sampler)
     if value.unfitted.n_components == n_components:
         return sampler
-    unfitted = clone(value.unfitted).set_params(n_components=n_components)
-    value = replace(value, unfitted=unfitted, map=None).with_map()
-    return with_value(sampler, value, {"n_components": n_components})
+    noted = {"n_components": n_components}
+    return with_value(sampler, value.with_n_components(n_components), noted)
 
 
 @dataclass(frozen=True)

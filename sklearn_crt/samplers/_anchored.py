@@ -33,13 +33,16 @@ class AnchoredRBFSampler(BaseFeatureSampler):
 
     Parameters
     ----------
-    sigma : float, {"scale", "median"} or array-like, default="scale"
+    sigma : float, {"scale", "median"} or array-like, default=None
         Inverse length scale by which the inputs are multiplied: one number for all
         columns, or one per column. ``"scale"`` corresponds to scikit-learn's
         ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
-        the median pairwise distance in a sample of up to 1000 rows.
-    n_components : int, default=100
-        Number of features, one per point z.
+        the median pairwise distance in a sample of up to 1000 rows. None means
+        ``"scale"``, unless an estimator that uses the sampler chooses ``sigma``; any
+        other value, even ``"scale"``, is kept.
+    n_components : int, default=None
+        Number of features, one per point z. None means 100, unless an estimator or a
+        hybrid that uses the sampler sets a number.
     n_anchors : int, default=2000
         Maximum number of training rows to sample, separately for queries and for keys.
         The points z are drawn near the sampled rows.
@@ -154,8 +157,8 @@ class AnchoredRBFSampler(BaseFeatureSampler):
     def __init__(
         self,
         *,
-        sigma: Sigma = "scale",
-        n_components: int = 100,
+        sigma: Sigma | None = None,
+        n_components: int | None = None,
         n_anchors: int = 2000,
         coupling: str | Coupling = "orthogonal",
         kernel: GaussianOrSoftmax = "gaussian",

@@ -46,6 +46,10 @@ from ._warnings import (
     warn_of_range,
 )
 
+# Values of the parameters that were not set on a sampler. None marks such a parameter,
+# so that an estimator that uses the sampler may choose it, and keeps what was set.
+DEFAULTS: dict[str, Any] = {"sigma": "scale", "n_components": 100}
+
 
 class SamplerBatch(NamedTuple):
     """Validated queries and keys, and the weights of the queries."""
@@ -70,11 +74,14 @@ class MapUse:
 class SamplerValue(FittedValue):
     """The statistics of the rows, and the feature map that is computed from them."""
 
-    unfitted: Any  # unfitted copy; its parameters stay in effect until the next fit
+    # unfitted copy; its parameters stay in effect until the next fit, and those that
+    # were not set have the values that they stand for
+    unfitted: Any
     statistics: Statistics
     dtype: str = ""  # floating-point dtype of the first rows
     map: FeatureMap | None = None  # None until all blocks of rows have been read
     is_frozen: bool = False
+    not_set: tuple[str, ...] = ()  # names of parameters that were not set
 
     def read(self, batch: SamplerBatch, n_before: int = 0) -> SamplerValue:
         """Return a copy with the same map whose statistics include additional rows.
@@ -107,9 +114,19 @@ class SamplerValue(FittedValue):
 
     def with_sigma(self, sigma: Sigma) -> SamplerValue:
         """Return the result of fitting to the same rows with another sigma."""
+        return self.with_param("sigma", sigma).with_map()
+
+    def with_n_components(self, n_components: int) -> SamplerValue:
+        """Return the result of fitting to the same rows with more or fewer features."""
+        value = self.with_param("n_components", n_components)
+        return replace(value, map=None).with_map()
+
+    def with_param(self, name: str, param: Any) -> SamplerValue:
+        """Return a copy with another parameter, whose map has yet to be computed."""
         unfitted = unfitted_copy(self.unfitted)
-        unfitted.sigma = sigma
-        return replace(self, unfitted=unfitted).with_map()
+        setattr(unfitted, name, param)
+        not_set = tuple(other for other in self.not_set if other != name)
+        return replace(self, unfitted=unfitted, not_set=not_set)
 
     def parts(self) -> Any:
         """Return the fitted samplers whose maps are parts of a composed map."""
@@ -137,6 +154,12 @@ class SamplerValue(FittedValue):
     @property
     def owner(self) -> str:  # type: ignore[override]
         return type(self.unfitted).__name__
+
+
+def set_or_default(sampler: Any, name: str) -> Any:
+    """Return the value of a parameter that may not have been set on a sampler."""
+    value = getattr(sampler, name)
+    return DEFAULTS[name] if value is None else value
 
 
 def unfitted_copy(sampler):
@@ -177,11 +200,13 @@ class BaseFeatureSampler(
 
     Attributes
     ----------
-    sigma : float, {"scale", "median"} or array-like, default="scale"
+    sigma : float, {"scale", "median"} or array-like, default=None
         Inverse length scale by which the inputs are multiplied: one number for all
         columns, or one per column. ``"scale"`` corresponds to scikit-learn's
         ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
-        the median pairwise distance in a sample of up to 1000 rows.
+        the median pairwise distance in a sample of up to 1000 rows. None means
+        ``"scale"``, unless an estimator that uses the sampler chooses ``sigma``; any
+        other value, even ``"scale"``, is kept.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
@@ -219,12 +244,14 @@ class BaseFeatureSampler(
             Interval(Real, 0, None, closed="neither"),
             StrOptions({"scale", "median"}),
             "array-like",
+            None,
         ],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
 
+    n_components: Any  # None if it was not set, but a number for ``_make_map``
     _value: SamplerValue
     _map_use: MapUse | None = None  # None before the first rows
     _takes_other_arrays = ARRAY_API
@@ -387,14 +414,20 @@ class BaseFeatureSampler(
         return SamplerBatch(X, None, weights)
 
     def _empty_value(self, batch: Any) -> SamplerValue:
-        return SamplerValue(unfitted_copy(self), Statistics.seeded(self.random_state))
+        unfitted = unfitted_copy(self)
+        names = [name for name in DEFAULTS if vars(self).get(name, 0) is None]
+        for name in names:
+            setattr(unfitted, name, DEFAULTS[name])
+        statistics = Statistics.seeded(self.random_state)
+        return SamplerValue(unfitted, statistics, not_set=tuple(names))
 
     def _note_params(self) -> None:
         """Do nothing, because the fitted value already contains the parameters."""
 
     @property
     def _fit_params(self) -> dict[str, Any]:
-        return self._value.unfitted.get_params()
+        value = self._value
+        return {**value.unfitted.get_params(), **dict.fromkeys(value.not_set)}
 
     _warn_after_fit = warn_of_error
 

@@ -27,7 +27,7 @@ from ..rows import (
     resolve_sigma,
 )
 from ..rows.centers import validated_centers
-from ._base import BaseFeatureSampler, fitted
+from ._base import DEFAULTS, BaseFeatureSampler, fitted, set_or_default
 
 # number of sampled rows per centre
 _N_ROWS = {"kmeans": 20, "rpcholesky": 10, "random": 1, "array": 0}
@@ -122,14 +122,17 @@ class CentersRBFSampler(
 
     Parameters
     ----------
-    sigma : float, {"scale", "median"} or array-like, default="scale"
+    sigma : float, {"scale", "median"} or array-like, default=None
         Inverse length scale by which the inputs are multiplied: one number for all
         columns, or one per column. ``"scale"`` corresponds to scikit-learn's
         ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
-        the median pairwise distance in a sample of up to 1000 rows.
-    n_components : int, default=100
+        the median pairwise distance in a sample of up to 1000 rows. None means
+        ``"scale"``, unless an estimator that uses the sampler chooses ``sigma``; any
+        other value, even ``"scale"``, is kept.
+    n_components : int, default=None
         Number of features, one per centre. If there are fewer distinct rows, each of
-        them becomes a centre.
+        them becomes a centre. None means 100, unless an estimator or a hybrid that uses
+        the sampler sets a number.
     centers : {"kmeans", "rpcholesky", "random"} or array-like, default="kmeans"
         How the centres are chosen.
 
@@ -255,8 +258,8 @@ class CentersRBFSampler(
     def __init__(
         self,
         *,
-        sigma: Sigma = "scale",
-        n_components: int = 100,
+        sigma: Sigma | None = None,
+        n_components: int | None = None,
         centers: Literal["kmeans", "rpcholesky", "random"]
         | ArrayLike
         | Rows = "kmeans",
@@ -330,12 +333,13 @@ class CentersRBFSampler(
 
     def _empty_value(self, batch: Any) -> CentersValue:
         statistics = Statistics.seeded(self.random_state)
-        centers, size, given = self.centers, self.n_components, None
+        sigma, size = (set_or_default(self, name) for name in DEFAULTS)
+        centers, given = self.centers, None
         if not isinstance(centers, str):
             given = validated_centers(centers, size, batch.X.shape[1])
             centers = "array"
         whiten, seed = self.whiten, statistics.seed[0]
-        choices = _CenterChoices(self.sigma, size, centers, whiten, seed, given)
+        choices = _CenterChoices(sigma, size, centers, whiten, seed, given)
         return CentersValue(choices, statistics)
 
     def _validate(self, X, *, reset):

@@ -43,8 +43,8 @@ class DiscreteSampler(BaseFeatureSampler):
     def __init__(
         self,
         *,
-        sigma: Sigma = "scale",
-        n_components: int = 100,
+        sigma: Sigma | None = None,
+        n_components: int | None = None,
         positive: bool = False,
         epsilon: float | None = None,
         center: bool = True,
@@ -146,13 +146,16 @@ class PoissonSampler(DiscreteSampler):
 
     Parameters
     ----------
-    sigma : float, {"scale", "median"} or array-like, default="scale"
+    sigma : float, {"scale", "median"} or array-like, default=None
         Inverse length scale by which the inputs are multiplied: one number for all
         columns, or one per column. ``"scale"`` corresponds to scikit-learn's
         ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
-        the median pairwise distance in a sample of up to 1000 rows.
-    n_components : int, default=100
-        Number of features, one per frequency.
+        the median pairwise distance in a sample of up to 1000 rows. None means
+        ``"scale"``, unless an estimator that uses the sampler chooses ``sigma``; any
+        other value, even ``"scale"``, is kept.
+    n_components : int, default=None
+        Number of features, one per frequency. None means 100, unless an estimator or a
+        hybrid that uses the sampler sets a number.
     positive : bool, default=False
         Whether to make all features positive. Each column is then shifted such that its
         minimum becomes ``epsilon``, instead of being centred at its mean. Values below
@@ -297,13 +300,16 @@ class GeometricSampler(DiscreteSampler):
 
     Parameters
     ----------
-    sigma : float, {"scale", "median"} or array-like, default="scale"
+    sigma : float, {"scale", "median"} or array-like, default=None
         Inverse length scale by which the inputs are multiplied: one number for all
         columns, or one per column. ``"scale"`` corresponds to scikit-learn's
         ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
-        the median pairwise distance in a sample of up to 1000 rows.
-    n_components : int, default=100
-        Number of features, one per frequency.
+        the median pairwise distance in a sample of up to 1000 rows. None means
+        ``"scale"``, unless an estimator that uses the sampler chooses ``sigma``; any
+        other value, even ``"scale"``, is kept.
+    n_components : int, default=None
+        Number of features, one per frequency. None means 100, unless an estimator or a
+        hybrid that uses the sampler sets a number.
     positive : bool, default=False
         Whether to make all features positive. Each column is then shifted such that its
         minimum becomes ``epsilon``, instead of being centred at its mean. Values below

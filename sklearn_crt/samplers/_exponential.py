@@ -99,8 +99,8 @@ class ExponentialSampler(BaseFeatureSampler):
     def __init__(
         self,
         *,
-        sigma: Sigma = "scale",
-        n_components: int = 100,
+        sigma: Sigma | None = None,
+        n_components: int | None = None,
         coupling: str | Coupling = "orthogonal",
         center: bool = True,
         kernel: GaussianOrSoftmax = "gaussian",

@@ -35,16 +35,19 @@ class GERFSampler(ExponentialSampler):
 
     Parameters
     ----------
-    sigma : float, {"scale", "median"} or array-like, default="scale"
+    sigma : float, {"scale", "median"} or array-like, default=None
         Inverse length scale by which the inputs are multiplied: one number for all
         columns, or one per column. ``"scale"`` corresponds to scikit-learn's
         ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
-        the median pairwise distance in a sample of up to 1000 rows.
-    n_components : int, default=100
+        the median pairwise distance in a sample of up to 1000 rows. None means
+        ``"scale"``, unless an estimator that uses the sampler chooses ``sigma``; any
+        other value, even ``"scale"``, is kept.
+    n_components : int, default=None
         Number of features: two per frequency (the real and the imaginary part), or one
         if the features are positive (s = +1 and a real A). If each frequency has two
         columns and ``n_components`` is odd, the last frequency has a single column with
-        a random phase.
+        a random phase. None means 100, unless an estimator or a hybrid that uses the
+        sampler sets a number.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,

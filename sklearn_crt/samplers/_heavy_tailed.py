@@ -121,15 +121,18 @@ class MaternSampler(HeavyTailedSampler):
         Smoothness of the kernel, which must be positive: 1/2 gives the Laplacian
         kernel, and infinity gives the Gaussian kernel. Below 0.15, ``fit`` warns that
         many frequencies are too large for floating-point numbers.
-    sigma : float, {"scale", "median"} or array-like, default="scale"
+    sigma : float, {"scale", "median"} or array-like, default=None
         Inverse length scale by which the inputs are multiplied: one number for all
         columns, or one per column. ``"scale"`` corresponds to scikit-learn's
         ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
-        the median pairwise distance in a sample of up to 1000 rows.
-    n_components : int, default=100
+        the median pairwise distance in a sample of up to 1000 rows. None means
+        ``"scale"``, unless an estimator that uses the sampler chooses ``sigma``; any
+        other value, even ``"scale"``, is kept.
+    n_components : int, default=None
         Number of features: a cosine and a sine per frequency, or only a cosine with
         ``random_phase=True``. If ``n_components`` is odd, the last frequency has a
-        single column with a random phase.
+        single column with a random phase. None means 100, unless an estimator or a
+        hybrid that uses the sampler sets a number.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
@@ -232,8 +235,8 @@ class MaternSampler(HeavyTailedSampler):
         self,
         *,
         nu: float = 1.5,
-        sigma: Sigma = "scale",
-        n_components: int = 100,
+        sigma: Sigma | None = None,
+        n_components: int | None = None,
         coupling: str | Coupling = "orthogonal",
         shape_matrix: ArrayLike | None = None,
         random_phase: bool = False,
@@ -273,15 +276,18 @@ class LaplacianSampler(MaternSampler):
     norm : {"l2", "l1"}, default="l2"
         Norm that is applied to the difference between two rows. With ``"l1"``, the
         kernel is scikit-learn's Laplacian kernel, which is not isotropic.
-    sigma : float, {"scale", "median"} or array-like, default="scale"
+    sigma : float, {"scale", "median"} or array-like, default=None
         Inverse length scale by which the inputs are multiplied: one number for all
         columns, or one per column. ``"scale"`` corresponds to scikit-learn's
         ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
-        the median pairwise distance in a sample of up to 1000 rows.
-    n_components : int, default=100
+        the median pairwise distance in a sample of up to 1000 rows. None means
+        ``"scale"``, unless an estimator that uses the sampler chooses ``sigma``; any
+        other value, even ``"scale"``, is kept.
+    n_components : int, default=None
         Number of features: a cosine and a sine per frequency, or only a cosine with
         ``random_phase=True``. If ``n_components`` is odd, the last frequency has a
-        single column with a random phase.
+        single column with a random phase. None means 100, unless an estimator or a
+        hybrid that uses the sampler sets a number.
     coupling : str or Coupling, default="auto"
         How the frequencies depend on each other. For the L2 norm, ``"auto"`` is
         ``"orthogonal"``, and all couplings of :class:`MaternSampler` are allowed. For
@@ -375,8 +381,8 @@ class LaplacianSampler(MaternSampler):
         self,
         *,
         norm: Literal["l2", "l1"] = "l2",
-        sigma: Sigma = "scale",
-        n_components: int = 100,
+        sigma: Sigma | None = None,
+        n_components: int | None = None,
         coupling: str | Coupling = "auto",
         shape_matrix: ArrayLike | None = None,
         random_phase: bool = False,
@@ -447,15 +453,18 @@ class ExponentialPowerSampler(HeavyTailedSampler):
         Exponent in (0, 2]: 1 gives the Laplacian kernel, and 2 the Gaussian kernel
         ``exp(-r**2)``, without the factor 1/2. Below 0.3, ``fit`` warns that many
         frequencies are too large for floating-point numbers.
-    sigma : float, {"scale", "median"} or array-like, default="scale"
+    sigma : float, {"scale", "median"} or array-like, default=None
         Inverse length scale by which the inputs are multiplied: one number for all
         columns, or one per column. ``"scale"`` corresponds to scikit-learn's
         ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
-        the median pairwise distance in a sample of up to 1000 rows.
-    n_components : int, default=100
+        the median pairwise distance in a sample of up to 1000 rows. None means
+        ``"scale"``, unless an estimator that uses the sampler chooses ``sigma``; any
+        other value, even ``"scale"``, is kept.
+    n_components : int, default=None
         Number of features: a cosine and a sine per frequency, or only a cosine with
         ``random_phase=True``. If ``n_components`` is odd, the last frequency has a
-        single column with a random phase.
+        single column with a random phase. None means 100, unless an estimator or a
+        hybrid that uses the sampler sets a number.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
@@ -548,8 +557,8 @@ class ExponentialPowerSampler(HeavyTailedSampler):
         self,
         *,
         alpha: float = 1.0,
-        sigma: Sigma = "scale",
-        n_components: int = 100,
+        sigma: Sigma | None = None,
+        n_components: int | None = None,
         coupling: str | Coupling = "orthogonal",
         shape_matrix: ArrayLike | None = None,
         random_phase: bool = False,

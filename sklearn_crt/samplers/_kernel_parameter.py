@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable
 from numbers import Real
@@ -82,19 +81,20 @@ def resolve_sampler(sampler: Any, sigma: Any, owner: str) -> tuple[Any, bool]:
     """Return a sampler with the ``sigma`` of the estimator that uses it.
 
     The second result is True if ``fit`` has to select ``sigma``, that is, if ``sigma``
-    of the estimator is ``"auto"`` and ``sigma`` of the sampler has its default value.
+    of the estimator is ``"auto"`` and ``sigma`` of the sampler was not set.
     """
-    own = getattr(sampler, "sigma", None) if isinstance(sampler, LifeCycle) else None
-    is_default = isinstance(own, str) and own == "scale"
+    has_sigma = isinstance(sampler, LifeCycle) and hasattr(sampler, "sigma")
+    own = sampler.sigma if has_sigma else None
     if is_auto(sigma):
-        return sampler, is_default and hasattr(sampler, "with_sigma")
-    if own is None:
+        is_free = has_sigma and own is None
+        return sampler, is_free and hasattr(sampler, "with_sigma")
+    if not has_sigma:
         raise ValueError(
             f"sigma={sigma!r} of {owner} has no effect with kernel={sampler!r}, which "
             "computes features without it. Leave sigma='auto', and set the "
             "parameters of the transformer instead."
         )
-    if not (is_default or np.array_equal(own, sigma)):
+    if own is not None and not np.array_equal(own, sigma):
         raise ValueError(
             f"sigma={sigma!r} of {owner} and sigma={own!r} of {type(sampler).__name__} "
             "contradict each other. Set only one of them."
@@ -181,8 +181,7 @@ def _with_set_size(sampler: Any, estimator: Any) -> Any:
     if not (isinstance(sampler, LifeCycle) and hasattr(sampler, "n_components")):
         _check_without_effect(estimator, "only samplers of sklearn_crt are adjusted")
     name = type(sampler).__name__
-    default = inspect.signature(type(sampler)).parameters["n_components"].default
-    if sampler.n_components not in (default, wanted):
+    if sampler.n_components not in (None, wanted):
         raise ValueError(
             f"n_components={wanted} of {type(estimator).__name__} and n_components="
             f"{sampler.n_components} of {name} contradict each other. Set only one "

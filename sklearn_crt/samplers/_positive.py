@@ -23,14 +23,17 @@ class PositiveRBFSampler(ExponentialSampler):
 
     Parameters
     ----------
-    sigma : float, {"scale", "median"} or array-like, default="scale"
+    sigma : float, {"scale", "median"} or array-like, default=None
         Inverse length scale by which the inputs are multiplied: one number for all
         columns, or one per column. ``"scale"`` corresponds to scikit-learn's
         ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
-        the median pairwise distance in a sample of up to 1000 rows.
-    n_components : int, default=100
+        the median pairwise distance in a sample of up to 1000 rows. None means
+        ``"scale"``, unless an estimator that uses the sampler chooses ``sigma``; any
+        other value, even ``"scale"``, is kept.
+    n_components : int, default=None
         Number of features: one per frequency, or two per frequency with
-        ``coupling="antithetic"``.
+        ``coupling="antithetic"``. None means 100, unless an estimator or a hybrid that
+        uses the sampler sets a number.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,
@@ -122,13 +125,16 @@ class SimplexRBFSampler(PositiveRBFSampler):
 
     Parameters
     ----------
-    sigma : float, {"scale", "median"} or array-like, default="scale"
+    sigma : float, {"scale", "median"} or array-like, default=None
         Inverse length scale by which the inputs are multiplied: one number for all
         columns, or one per column. ``"scale"`` corresponds to scikit-learn's
         ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
-        the median pairwise distance in a sample of up to 1000 rows.
-    n_components : int, default=100
-        Number of features, one per frequency.
+        the median pairwise distance in a sample of up to 1000 rows. None means
+        ``"scale"``, unless an estimator that uses the sampler chooses ``sigma``; any
+        other value, even ``"scale"``, is kept.
+    n_components : int, default=None
+        Number of features, one per frequency. None means 100, unless an estimator or a
+        hybrid that uses the sampler sets a number.
     coupling : str or Coupling, default="simplex"
         How the frequencies depend on each other:
 
@@ -220,8 +226,8 @@ class SimplexRBFSampler(PositiveRBFSampler):
     def __init__(
         self,
         *,
-        sigma: Sigma = "scale",
-        n_components: int = 100,
+        sigma: Sigma | None = None,
+        n_components: int | None = None,
         coupling: str | Coupling = "simplex",
         center: bool = True,
         kernel: GaussianOrSoftmax = "gaussian",
@@ -248,14 +254,17 @@ class OPRFSampler(ExponentialSampler):
 
     Parameters
     ----------
-    sigma : float, {"scale", "median"} or array-like, default="scale"
+    sigma : float, {"scale", "median"} or array-like, default=None
         Inverse length scale by which the inputs are multiplied: one number for all
         columns, or one per column. ``"scale"`` corresponds to scikit-learn's
         ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
-        the median pairwise distance in a sample of up to 1000 rows.
-    n_components : int, default=100
+        the median pairwise distance in a sample of up to 1000 rows. None means
+        ``"scale"``, unless an estimator that uses the sampler chooses ``sigma``; any
+        other value, even ``"scale"``, is kept.
+    n_components : int, default=None
         Number of features: one per frequency, or two per frequency with
-        ``coupling="antithetic"``.
+        ``coupling="antithetic"``. None means 100, unless an estimator or a hybrid that
+        uses the sampler sets a number.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"antithetic"``, ``"halton"``, ``"sobol"``,

@@ -74,15 +74,18 @@ class TrigRBFSampler(BaseFeatureSampler):
 
     Parameters
     ----------
-    sigma : float, {"scale", "median"} or array-like, default="scale"
+    sigma : float, {"scale", "median"} or array-like, default=None
         Inverse length scale by which the inputs are multiplied: one number for all
         columns, or one per column. ``"scale"`` corresponds to scikit-learn's
         ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
-        the median pairwise distance in a sample of up to 1000 rows.
-    n_components : int, default=100
+        the median pairwise distance in a sample of up to 1000 rows. None means
+        ``"scale"``, unless an estimator that uses the sampler chooses ``sigma``; any
+        other value, even ``"scale"``, is kept.
+    n_components : int, default=None
         Number of features: a cosine and a sine per frequency, or only a cosine with
         ``random_phase=True``. If ``n_components`` is odd, the last frequency has a
-        single column with a random phase.
+        single column with a random phase. None means 100, unless an estimator or a
+        hybrid that uses the sampler sets a number.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
@@ -172,8 +175,8 @@ class TrigRBFSampler(BaseFeatureSampler):
     def __init__(
         self,
         *,
-        sigma: Sigma = "scale",
-        n_components: int = 100,
+        sigma: Sigma | None = None,
+        n_components: int | None = None,
         coupling: str | Coupling = "orthogonal",
         kernel: GaussianOrSoftmax = "gaussian",
         random_phase: bool = False,

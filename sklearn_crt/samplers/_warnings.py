@@ -18,7 +18,8 @@ _LIGHT_TAIL = 0.3  # smallest tail index for which fit does not warn
 
 def warn_of_error(sampler: Any, batch: Any) -> None:
     """Warn if the predicted error exceeds the kernel value for half the pairs."""
-    name, n, feature_map = type(sampler).__name__, sampler.n_components, sampler.map_
+    name, feature_map = type(sampler).__name__, sampler.map_
+    n = feature_map.n_components
     sides = batch.X, batch.X if batch.X_key is None else batch.X_key
     sizes = [side.shape[0] for side in sides]
     if n >= sampler._doubtful_below or min(sizes) < 2 * _ERROR_ROWS:

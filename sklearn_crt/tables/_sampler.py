@@ -23,6 +23,8 @@ from ._columns import Encoding
 from ._learning import EncodedRows, cholesky_with_jitter, learn_kernel
 from ._map import AnovaMap
 
+# number of landmarks if neither the sampler nor an estimator sets it
+_N_COMPONENTS = 800
 # number of rows from which the kernel is learned; more rows hardly matter
 _SAMPLED = 4096
 # number of landmarks that are used to learn weights
@@ -101,8 +103,9 @@ class AnovaSampler(
         columns, 2 to include interactions of pairs, and ``"all"`` to include those of
         any number of columns. ``"auto"`` chooses between 2 and ``"all"``. The strength
         of the interactions is always selected automatically.
-    n_components : int, default=800
+    n_components : int, default=None
         Number of features, one per landmark; fewer if there are fewer distinct rows.
+        None means 800, unless an estimator that uses the sampler sets a number.
     groups : list of lists of str or int, default=None
         Names or positions of columns that are treated as one multivariate input, such
         as latitude and longitude. The effect of a group is a function of all its
@@ -199,7 +202,7 @@ class AnovaSampler(
 
     _parameter_constraints: dict = {
         "order": [StrOptions({"auto", "all"}), Interval(Integral, 1, 2, closed="both")],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "groups": ["array-like", None],
         "categories": ["array-like", None],
         "n_jobs": [Integral, None],
@@ -212,7 +215,7 @@ class AnovaSampler(
         self,
         *,
         order: Literal["auto", 1, 2, "all"] = "auto",
-        n_components: int = 800,
+        n_components: int | None = None,
         groups: Sequence[Sequence[str | int]] | None = None,
         categories: Sequence[str | int] | None = None,
         n_jobs: int | None = None,
@@ -258,7 +261,8 @@ class AnovaSampler(
             )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         labels = batch.y.dtype.kind != "f"
-        options = self.order, self.n_components, tuple(groups)
+        n_components = _N_COMPONENTS if self.n_components is None else self.n_components
+        options = self.order, n_components, tuple(groups)
         return AnovaValue(_Choices(*options, reader.kinds, labels, seed))
 
     # ------------------------------------------------------------- transforming

@@ -370,7 +370,8 @@ def check_sampler(
     >>> from sklearn_crt.testing import check_sampler
     >>> check_sampler(TrigRBFSampler())
     """
-    if isinstance(getattr(sampler, "sigma", None), str):
+    sigma = getattr(sampler, "sigma", 1.0)
+    if sigma is None or isinstance(sigma, str):
         sampler = clone(sampler).set_params(sigma=1.0)
     X = contract_rows(n_features) if X is None else X
     n_features = X.shape[1]

@@ -211,7 +211,7 @@ def _is_simple(part: Any) -> bool:
     if hasattr(part, "blocks_"):
         return all(map(_is_simple, value_of(part).parts().samplers))
     cut = hasattr(part, "map_") and cuts_into_blocks(part)
-    return cut and part.n_components % part.map_.columns_per_frequency == 0
+    return cut and part.map_.n_components % part.map_.columns_per_frequency == 0
 
 
 def _part_estimates(

@@ -225,7 +225,7 @@ def test_sigma_of_the_estimator_equals_sigma_of_the_sampler(sigma, table):
 
 def test_a_sigma_that_was_set_on_the_sampler_is_kept(table):
     X, y, _ = table
-    for sigma in (0.3, "median", np.array([1.0, 3.0])):
+    for sigma in (0.3, "scale", "median", np.array([1.0, 3.0])):
         sampler = OPRFSampler(sigma=sigma, random_state=0)
         found = NadarayaWatsonRegressor(sampler).fit(X, y).sigma_
         assert_allclose(found, clone(sampler).fit(X).sigma_)

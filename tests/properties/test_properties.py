@@ -115,7 +115,7 @@ def outputs_are_numbers(case):
     assert np.array_equal(rows, case.X), "fit changed the rows"
     n, d_type = 2 * len(rows), np.float32 if rows.dtype == np.float32 else np.float64
     if hasattr(model, "exact_kernel"):
-        assert {array.shape for array in found} == {(n, model.n_components)}
+        assert {array.shape for array in found} == {(n, model.map_.n_components)}
         for method in model.exact_kernel, model.approximate_kernel:
             kernel, more = quietly(lambda method=method: method(asked))
             assert kernel.shape == (n, n)

@@ -273,13 +273,31 @@ def test_a_sigma_that_was_set_on_a_sampler_is_kept(table):
     assert RandomFeatureRidge(fitted).fit(X, y).sigma_ == fitted.sigma_
 
 
+@pytest.mark.parametrize("kind", [TrigRBFSampler, OPRFSampler, CentersRBFSampler])
+def test_a_parameter_that_is_set_to_what_none_stands_for_is_kept(kind, table):
+    X, y = table
+    alone = kind(random_state=0).fit(X)
+    kernel = kind(sigma="scale", n_components=100, random_state=0)
+    model = RandomFeatureRidge(kernel).fit(X, y)
+    assert model.sigma_ == alone.sigma_
+    assert len(model.loo_errors_) == 1
+    assert_array_equal(kernel.fit(X).transform(X), alone.transform(X))
+    for name, value in {"sigma": 0.5, "n_components": 30}.items():
+        with pytest.raises(ValueError, match=f"{name}={value} of RandomFeatureRidge"):
+            RandomFeatureRidge(clone(kernel), **{name: value}).fit(X, y)
+        free = kind(random_state=0)
+        assert getattr(clone(free), name) is None
+        RandomFeatureRidge(free, **{name: value}).fit(X, y)
+        assert getattr(free, name) is None
+
+
 # ------------------------------------------------------ n_components and the seed
 def test_the_number_of_columns_of_a_sampler(table):
     X, y = table
     options = {"sigma": 0.5, "random_state": 0}
     assert RandomFeatureRidge(OPRFSampler(), **options).fit(X, y).coef_.size == 100
     options["n_components"] = 30
-    for own in (100, 30):
+    for own in (None, 30):
         kernel = OPRFSampler(n_components=own)
         assert RandomFeatureRidge(kernel, **options).fit(X, y).coef_.size == 30
         assert kernel.n_components == own

@@ -540,7 +540,7 @@ def test_rows_near_rows_that_are_all_equal(sampler, positive, value):
     assert caught[0].filename == __file__
     near = X[:1] + np.array([[0.1, -0.2, 0.1], [0.0, 0.3, 0.1]]) / fitted.sigma_
     near = np.vstack([X[:1], np.maximum(near, X[:1]) if positive else near])
-    assert np.all(fitted.kernel_variance(near) * fitted.n_components < 1)
+    assert np.all(fitted.kernel_variance(near) * fitted.map_.n_components < 1)
     assert np.all(np.abs(fitted.approximate_kernel(near)) < 2)
 
 

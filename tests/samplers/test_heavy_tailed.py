@@ -55,7 +55,7 @@ def on_a_line(distances, n_features):
     ],
 )
 def test_one_map_by_two_names(one, other, coupling, X):
-    sigma = 1.0 if isinstance(other.sigma, str) else other.sigma
+    sigma = 1.0 if other.sigma is None else other.sigma
     one.set_params(sigma=1.0, coupling=coupling, random_state=3).fit(X)
     other.set_params(sigma=sigma, coupling=coupling, random_state=3).fit(X)
     assert_allclose(one.transform(X), other.transform(X), atol=1e-12)
@@ -123,7 +123,7 @@ def test_orthogonality_ratios_of_the_design(sampler, ratios):
 def gap(sampler, r, d):
     """Return what an orthogonal pair of frequencies saves at some distances."""
     X = on_a_line(r, d)
-    sigma = 1.0 if isinstance(sampler.sigma, str) else sampler.sigma
+    sigma = 1.0 if sampler.sigma is None else sampler.sigma
     sampler.set_params(sigma=sigma, n_components=4)
     one, other = (
         sampler.set_params(coupling=coupling).fit(X).kernel_variance(X[:1], X[1:])

@@ -169,7 +169,7 @@ def test_a_frozen_sampler_holds_no_row(sampler, convert, X):
 def test_a_frozen_sampler_is_small_and_cannot_be_extended(sampler, first, rng):
     X = rng.normal(size=(300, 60))
     sampler = clone(sampler).set_params(random_state=0)
-    sampler.set_params(n_components=max(100, sampler.n_components))
+    sampler.set_params(n_components=max(100, sampler.n_components or 0))
     fitted = getattr(sampler, first)(X)
     expected = fitted.transform(X)
     dumped = pickle.dumps(fitted.freeze().freeze())

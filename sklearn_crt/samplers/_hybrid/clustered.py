@@ -50,16 +50,19 @@ class ClusteredSampler(BaseFeatureSampler):
         Whether the diagonals are computed from the second moments of the clusters, or
         only from their centres, as in [1]_. The moments give a lower variance unless
         the clusters are very narrow.
-    sigma : float, {"scale", "median"} or array-like, default="scale"
+    sigma : float, {"scale", "median"} or array-like, default=None
         Inverse length scale by which the inputs are multiplied: one number for all
         columns, or one per column. ``"scale"`` corresponds to scikit-learn's
         ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
-        the median pairwise distance in a sample of up to 1000 rows.
-    n_components : int, default=100
+        the median pairwise distance in a sample of up to 1000 rows. None means
+        ``"scale"``, unless an estimator that uses the sampler chooses ``sigma``; any
+        other value, even ``"scale"``, is kept.
+    n_components : int, default=None
         Number of features, divided among the maps as evenly as their frequencies allow.
         A remaining column that no map can use is filled with zeros. If there are too
         few features for all maps, random Fourier features are used for all rows, and a
-        warning reports the required number.
+        warning reports the required number. None means 100, unless an estimator that
+        uses the sampler sets a number.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
@@ -138,8 +141,8 @@ class ClusteredSampler(BaseFeatureSampler):
         n_clusters: int | tuple[int, int] = 2,
         diagonal: Literal["complex", "real"] = "complex",
         statistic: Literal["moments", "centers"] = "moments",
-        sigma: Sigma = "scale",
-        n_components: int = 100,
+        sigma: Sigma | None = None,
+        n_components: int | None = None,
         coupling: str | Coupling = "orthogonal",
         n_jobs: int | None = None,
         random_state: RandomState = None,

@@ -25,8 +25,9 @@ class AngularCoefficient(BaseFeatureSampler):
 
     Parameters
     ----------
-    n_components : int, default=100
-        Number of features, one per direction.
+    n_components : int, default=None
+        Number of features, one per direction. None means 100, unless a hybrid that uses
+        the sampler sets a number.
     coupling : str or Coupling, default="orthogonal"
         How the directions depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"`` or a coupling object
@@ -108,7 +109,7 @@ class AngularCoefficient(BaseFeatureSampler):
     def __init__(
         self,
         *,
-        n_components: int = 100,
+        n_components: int | None = None,
         coupling: str | Coupling = "orthogonal",
         n_jobs: int | None = None,
         random_state: RandomState = None,
@@ -164,9 +165,10 @@ class GaussianCoefficient(BaseFeatureSampler):
     sigma : float, {"scale", "median"} or array-like, default=1.0
         Inverse length scale of the coefficient, for rows that a hybrid has already
         multiplied by its own sigma.
-    n_components : int, default=100
+    n_components : int, default=None
         Number of features, two per frequency. If ``n_components`` is odd, the last
-        frequency has a single column with a random phase.
+        frequency has a single column with a random phase. None means 100, unless a
+        hybrid that uses the sampler sets a number.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
@@ -250,7 +252,7 @@ class GaussianCoefficient(BaseFeatureSampler):
         self,
         *,
         sigma: Sigma = 1.0,
-        n_components: int = 100,
+        n_components: int | None = None,
         coupling: str | Coupling = "orthogonal",
         n_jobs: int | None = None,
         random_state: RandomState = None,

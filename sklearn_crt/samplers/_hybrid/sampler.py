@@ -74,19 +74,21 @@ class HybridSampler(BaseFeatureSampler):
         Whether all base maps use the same seed, so that maps whose frequencies have the
         same distribution use the same frequencies. Coefficients never share
         frequencies.
-    sigma : float, {"scale", "median"} or array-like, default="scale"
+    sigma : float, {"scale", "median"} or array-like, default=None
         Inverse length scale by which the inputs are multiplied: one number for all
         columns, or one per column. ``"scale"`` corresponds to scikit-learn's
         ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
-        the median pairwise distance in a sample of up to 1000 rows.
-    n_components : int, default=100
+        the median pairwise distance in a sample of up to 1000 rows. None means
+        ``"scale"``, unless an estimator that uses the sampler chooses ``sigma``; any
+        other value, even ``"scale"``, is kept.
+    n_components : int, default=None
         Number of features. All base maps have the same number of frequencies, which is
         as large as possible. With the remaining features, some of the base maps get one
         more frequency each, and the others form an extra map of the same kind as the
         last base map. The weight of this extra map in the estimate is its share of the
-        features.
-        If there are too few features for all base maps, only the last one is used, and
-        a warning reports how many features are needed.
+        features. If there are too few features for all base maps, only the last one is
+        used, and a warning reports how many features are needed. None means 100, unless
+        an estimator that uses the sampler sets a number.
     center : bool, default=False
         Whether to subtract the column means first, so that angles and coefficients
         refer to centred rows. Sparse rows are then converted to dense arrays chunk by
@@ -200,8 +202,8 @@ class HybridSampler(BaseFeatureSampler):
         coefficients: Sequence[BaseEstimator] | None = None,
         n_coefficients: int | None = None,
         shared: bool = False,
-        sigma: Sigma = "scale",
-        n_components: int = 100,
+        sigma: Sigma | None = None,
+        n_components: int | None = None,
         center: bool = False,
         kernel: GaussianOrSoftmax = "gaussian",
         n_jobs: int | None = None,

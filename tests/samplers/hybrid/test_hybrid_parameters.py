@@ -136,7 +136,7 @@ def test_coefficients_keep_their_own_numbers_of_frequencies(rng):
     [
         (
             {"bases": [OPRFSampler(sigma=0.3), TrigRBFSampler()]},
-            r"sigma=0.3 of OPRFSampler\(sigma=0.3\) has no effect .* default, 'scale'",
+            r"sigma=0.3 of OPRFSampler\(sigma=0.3\) has no effect .* default, None",
         ),
         (
             {"bases": [OPRFSampler(), TrigRBFSampler(kernel="softmax")]},
@@ -145,6 +145,22 @@ def test_coefficients_keep_their_own_numbers_of_frequencies(rng):
         (
             {"bases": [OPRFSampler(n_components=7), TrigRBFSampler()]},
             "n_components=7 of OPRFSampler.* has no effect",
+        ),
+        # set to what None stands for
+        (
+            {"bases": [OPRFSampler(sigma="scale"), TrigRBFSampler()]},
+            "sigma='scale' of OPRFSampler.* has no effect",
+        ),
+        (
+            {"bases": [OPRFSampler(), TrigRBFSampler(n_components=100)]},
+            "n_components=100 of TrigRBFSampler.* has no effect",
+        ),
+        (
+            {
+                "coefficients": [AngularCoefficient(n_components=100)],
+                "n_coefficients": 2,
+            },
+            "n_components=100 of AngularCoefficient.* has no effect",
         ),
         (
             {"bases": [OPRFSampler(random_state=7), TrigRBFSampler()]},
