@@ -130,23 +130,27 @@ def query_of(estimator, name, *given):
     return getattr(estimator, name)(*given)
 
 
-def reads_of_value(estimator, value, query):
-    """Return how often a query reads the fitted value."""
-    kind, reads = type(estimator), []
+def fitted_names_read(estimator, query):
+    """Return the names of fitted attributes that a query reads from an estimator.
 
-    class Counted(kind):
+    Attributes that the query reads from a copy of the estimator do not count.
+    """
+    kind, reads = type(estimator), set()
+    # what a sampler notes for ``partial_fit`` is no part of the model
+    fitted = {*vars(estimator)} - {*estimator.get_params(), "_map_use"}
+
+    class Watched(kind):
         def __getattribute__(self, name):
-            found = super().__getattribute__(name)
-            if found is value:
-                reads.append(name)
-            return found
+            if self is estimator and name in fitted:
+                reads.add(name)
+            return super().__getattribute__(name)
 
-    estimator.__class__ = Counted
+    estimator.__class__ = Watched
     try:
         query()
     finally:
         estimator.__class__ = kind
-    return len(reads)
+    return reads
 
 
 @pytest.mark.parametrize(
@@ -165,21 +169,44 @@ def reads_of_value(estimator, value, query):
     ],
     ids=repr,
 )
-def test_a_query_reads_the_fitted_value_once(rng, estimator, value_of):
-    """Otherwise ``partial_fit`` in another thread could come between two reads."""
+def test_a_query_reads_a_copy_of_the_estimator(rng, estimator):
+    """Otherwise a fit in another thread could come between two reads."""
     X = rng.standard_normal((80, 3))
     y = X[:, 0] if is_regressor(estimator) else (X[:, 0] > 0).astype(int)
     estimator = clone(estimator).fit(X, y)
-    reads, counted = {}, partial(reads_of_value, estimator, value_of(estimator))
+    read = {}
     for name in (*METHODS, *QUERIES):
         if hasattr(estimator, name):
             # whether a method is available may depend on the fitted value, too
-            first = counted(partial(hasattr, estimator, name))
+            first = fitted_names_read(estimator, partial(hasattr, estimator, name))
             given = (X, 0.5) if name == "predict_quantiles" else (X,)
             query = partial(query_of, estimator, name, *given)
-            reads[name] = counted(query) - first
-    assert reads
-    assert reads == dict.fromkeys(reads, 1)
+            read[name] = fitted_names_read(estimator, query) - first
+    assert read
+    assert read == dict.fromkeys(read, set())
+
+
+@pytest.mark.parametrize("name", ["predict", "predict_proba", "decision_function"])
+@pytest.mark.parametrize("kind", [NadarayaWatsonClassifier, LocalLinearClassifier])
+def test_a_query_uses_one_model_while_another_thread_fits(rng, kind, name):
+    X = rng.standard_normal((40, 2))
+    before = np.where(X[:, 0] > 0, "a", "b")
+    after = np.where(X[:, 1] > 0, "c", np.where(X[:, 0] > 1, "d", "e"))
+    pending = []
+
+    def kernel(A, B):
+        while pending:
+            thread = threading.Thread(target=pending.pop())
+            thread.start()
+            thread.join()
+        return np.exp(-((A[:, None] - B[None]) ** 2).sum(axis=-1) / 2)
+
+    model = kind(kernel, sigma=1.0).fit(X, before)
+    expected = getattr(model, name)(X)
+    model = kind(kernel, sigma=1.0).fit(X, before)
+    pending.append(lambda: model.fit(X, after))
+    assert np.array_equal(getattr(model, name)(X), expected)
+    assert [*model.classes_] == ["c", "d", "e"]
 
 
 # Eight threads that solve each of their first queries take seconds to minutes with

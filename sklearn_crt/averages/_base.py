@@ -183,7 +183,8 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         coupling, and may be too large by a factor of up to two. The user guide gives
         the formula.
         """
-        value, rows = self._query(X, "approximation_error")
+        model, rows = self._query(X, "approximation_error")
+        value = model._value
         keys, rows = value.solution, to_host(rows)
         if not isinstance(keys.source, FeatureMap):
             raise ValueError(
@@ -202,11 +203,11 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
                 ApproximationWarning,
             )
         std, n_effective = (self._cast(part, X) for part in parts)
-        return ApproximationError(self._squeezed(std), n_effective)
+        return ApproximationError(model._squeezed(std), n_effective)
 
-    def _scores(self, X):
-        value, rows = self._query(X, "score_samples")
-        return self._cast(Similarity.of(value).compared(to_host(rows)).scores, X)
+    def _scores(self, rows):
+        scores = Similarity.of(self._value).compared(to_host(rows)).scores
+        return self._cast(scores, rows)
 
     def _squeezed(self, values):
         """Return results with one column per average, in the shape users expect."""

@@ -328,19 +328,19 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
             Predicted labels. A row without a positive score is assigned to the most
             frequent class.
         """
-        value, rows = self._query(X, "predict")
+        model, rows = self._query(X, "predict")
         instead = (
             "the class with the largest score is predicted, or the most frequent class "
             "if no score is positive"
         )
-        codes = self._decode(
-            value,
+        codes = model._decode(
+            model._value,
             rows,
             lambda scores, *_: namespace_of(scores).argmax(scores, axis=1),
             instead,
         )
         # labels that are strings stay NumPy arrays
-        classes = to_namespace_of(self.classes_, codes)
+        classes = to_namespace_of(model.classes_, codes)
         return to_namespace_of(taken(classes, codes), X)
 
     def predict_proba(self, X: TableLike) -> np.ndarray:
@@ -359,9 +359,10 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
             For rows where the error of random features is too large, ``class_prior_``
             partly or entirely replaces the probabilities (see the Notes of the class).
         """
-        value, rows = self._query(X, "predict_proba")
+        model, rows = self._query(X, "predict_proba")
         instead = "the class prior is predicted there, in part or altogether"
-        return self._cast(self._probabilities(value, rows, probabilities, instead), X)
+        found = model._probabilities(model._value, rows, probabilities, instead)
+        return self._cast(found, X)
 
     def _probabilities(self, value, rows, function, instead):
         """Return smoothed probabilities or, for features, results of ``function``."""
@@ -388,9 +389,9 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
             as usual in scikit-learn: the score of the second class minus that of the
             first.
         """
-        value, rows = self._query(X, "decision_function")
+        model, rows = self._query(X, "decision_function")
         instead = "their scores are replaced by the class prior, in part or altogether"
-        scores = self._probabilities(value, rows, normalised, instead)
-        if self.classes_.size == 2:
+        scores = model._probabilities(model._value, rows, normalised, instead)
+        if model.classes_.size == 2:
             scores = scores[:, 1] - scores[:, 0]
         return self._cast(scores, X)

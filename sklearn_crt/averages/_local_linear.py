@@ -87,8 +87,8 @@ class LocalLinearMixin(BaseNadarayaWatson):
         with the kernel weights held fixed. The derivative of ``predict`` differs from
         them, because the weights change with the row as well.
         """
-        value, rows = self._query(X, "slopes")
-        keys, n_features = value.solution, self.n_features_in_
+        model, rows = self._query(X, "slopes")
+        keys, n_features = model._value.solution, model.n_features_in_
         targets = keys.targets
         if isinstance(targets, LocalLinear):
             keys = keys.with_targets(targets.solved_for(Slopes))

@@ -249,8 +249,8 @@ class NadarayaWatsonRegressor(
         """Weighted mean of each output."""
         return to_fit_namespace(self, self._value.seen.mean)
 
-    def _mean_and_std(self, X, return_std):
-        value, rows = self._query(X, "predict")
+    def _mean_and_std(self, rows, return_std):
+        value = self._value
         if not return_std:
             return self._decode(value, rows), None
         self._check_can_leave_out()
@@ -293,8 +293,8 @@ class NadarayaWatsonRegressor(
         # in the widest dtype, because large targets may require its precision
         return joined(blocks)
 
-    def _quantiles(self, X, method, levels):
-        value, rows = self._query(X, method)
+    def _quantiles(self, rows, levels):
+        value = self._value
         _, deviations, predictions = self._with_deviations(value, rows)
         errors, seen = Residuals.of(value).errors, value.seen
         found = errors.quantiles(deviations, levels) + predictions[..., None]

@@ -210,7 +210,8 @@ class RowWeightsMixin:
         """
         if n_largest is not None:
             check_scalar(n_largest, "n_largest", Integral, min_val=1)
-        value, rows = self._query(X, "kernel_weights")
+        model, rows = self._query(X, "kernel_weights")
+        value = model._value
         blocks = []
         for shares in prediction_weights(value.solution, to_host(rows)):
             n_rows = shares.shape[1]
@@ -272,8 +273,8 @@ class RowWeightsMixin:
         >>> model.effective_sample_size([[0.5], [9.0]]).round(2)
         array([2.2, 1. ])
         """
-        value, rows = self._query(X, "effective_sample_size")
-        keys = value.solution
+        model, rows = self._query(X, "effective_sample_size")
+        keys = model._value.solution
         found = effective_sizes(keys, to_host(rows))
         # if all kernel values vanish, the prediction is the mean of all targets
         return self._cast(np.minimum(found, all_rows(keys)[2].sum()), X)
@@ -320,6 +321,6 @@ class RowWeightsMixin:
         >>> bool(np.ptp(gaps) < 1e-6)
         True
         """
-        value, rows = self._query(X, "log_weights")
-        call = blas_within_processors(rows.shape[0])
-        return self._cast(call(log_totals, value.solution, to_host(rows)), X)
+        model, rows = self._query(X, "log_weights")
+        call, keys = blas_within_processors(rows.shape[0]), model._value.solution
+        return self._cast(call(log_totals, keys, to_host(rows)), X)

@@ -279,17 +279,18 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
             check_fit_namespace(self, X, "partial_fit")
 
     # ------------------------------------------------------------------ queries
-    def _query(self, X: Any, method: str) -> tuple[Any, Any]:
-        """Return the fitted value and the validated rows for a method.
+    def _query(self, X: Any, method: str) -> tuple[Self, Any]:
+        """Return a copy of the fitted estimator and the validated rows for a method.
 
-        This is the only place where a query reads the value. Other threads may replace
-        it at any time.
+        Every query starts here. Other threads may fit the estimator at any time, and
+        replace its value, its labels and the description of its columns. The shallow
+        copy keeps those that belong to one fit, so a query reads only from the copy.
         """
-        value = self._value
-        instead = f"sklearn_crt.dask.map_rows(estimator.{method}, X)"
-        refuse_lazy(self, instead, X)
-        check_fit_namespace(self, X, method)
-        return value, self._validated_queries(X)
+        model = copied(self)
+        _ = model._value  # raises NotFittedError
+        refuse_lazy(model, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
+        check_fit_namespace(model, X, method)
+        return model, model._validated_queries(X)
 
     def _validated_queries(self, X: Any) -> Any:
         """Return the rows of a query, as ``fit`` reads them."""

@@ -195,9 +195,11 @@ class SimilarityMixin:
     def _check_can_leave_out(self) -> Any:
         """Raise AttributeError if training rows cannot be left out one at a time."""
 
+    _query: Any
+
     @abstractmethod
-    def _scores(self, X: Any) -> Any:
-        """Return the results of ``score_samples``."""
+    def _scores(self, rows: Any) -> np.ndarray:
+        """Return the results of ``score_samples`` for validated rows."""
 
     @available_if(_can_leave_out)
     def score_samples(self, X: TableLike) -> np.ndarray:
@@ -261,20 +263,22 @@ class SimilarityMixin:
         True True
         True True
         """
-        return self._scores(X)
+        model, rows = self._query(X, "score_samples")
+        return to_namespace_of(model._scores(rows), X)
 
 
 class IntervalsMixin:
     """Mixin of regressors with standard deviations, quantiles and intervals."""
 
     _one_output: bool
+    _query: Any
 
     @abstractmethod
-    def _mean_and_std(self, X: Any, return_std: bool) -> tuple[Any, Any]:
+    def _mean_and_std(self, rows: Any, return_std: bool) -> tuple[Any, Any]:
         """Return predictions, (n_rows, n_outputs), and deviations or None."""
 
     @abstractmethod
-    def _quantiles(self, X: Any, method: str, levels: np.ndarray) -> np.ndarray:
+    def _quantiles(self, rows: Any, levels: np.ndarray) -> np.ndarray:
         """Return quantiles of the targets, (n_rows, n_outputs, n_levels)."""
 
     def _output(self, values: np.ndarray, X: Any) -> Any:
@@ -331,9 +335,10 @@ class IntervalsMixin:
         AttributeError
             If ``return_std=True`` and the model does not keep the training rows.
         """
-        mean, std = self._mean_and_std(X, return_std)
-        mean = self._output(mean, X)
-        return (mean, self._output(std, X)) if return_std else mean
+        model, rows = self._query(X, "predict")
+        mean, std = model._mean_and_std(rows, return_std)
+        mean = model._output(mean, X)
+        return (mean, model._output(std, X)) if return_std else mean
 
     @available_if(_can_leave_out)
     def predict_quantiles(self, X: TableLike, quantiles: ArrayLike) -> np.ndarray:
@@ -399,8 +404,9 @@ class IntervalsMixin:
         for the second row.
         """
         levels = check_levels(quantiles)
-        values = self._quantiles(X, "predict_quantiles", levels)
-        return self._output(values[..., 0] if np.ndim(quantiles) == 0 else values, X)
+        model, rows = self._query(X, "predict_quantiles")
+        values = model._quantiles(rows, levels)
+        return model._output(values[..., 0] if np.ndim(quantiles) == 0 else values, X)
 
     @available_if(_can_leave_out)
     def predict_interval(self, X: TableLike, coverage: float = 0.9) -> np.ndarray:
@@ -447,4 +453,5 @@ class IntervalsMixin:
         True
         """
         levels = levels_of_interval(coverage)
-        return self._output(self._quantiles(X, "predict_interval", levels), X)
+        model, rows = self._query(X, "predict_interval")
+        return model._output(model._quantiles(rows, levels), X)

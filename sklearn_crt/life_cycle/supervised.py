@@ -200,9 +200,11 @@ class ProbabilitiesMixin:
 
     classes_: np.ndarray
 
+    _query: Any
+
     @abstractmethod
-    def _probabilities(self, X: Any, method: str) -> tuple[np.ndarray, Any]:
-        """Return class probabilities in high precision, and the dtype for results."""
+    def _probabilities(self, rows: Any) -> np.ndarray:
+        """Return class probabilities of validated rows in high precision."""
 
     def predict_proba(self, X: TableLike) -> np.ndarray:
         """Return class probabilities, none of which is 0 or 1.
@@ -220,8 +222,9 @@ class ProbabilitiesMixin:
             ``class_weight``, they refer to a population in which the classes have the
             weighted proportions; with ``"balanced"``, all proportions are equal.
         """
-        found, dtype = self._probabilities(X, "predict_proba")
-        return to_namespace_of(found.astype(dtype, copy=False), X)
+        model, rows = self._query(X, "predict_proba")
+        found = model._probabilities(rows)
+        return to_namespace_of(found.astype(rows.dtype, copy=False), X)
 
     def decision_function(self, X: TableLike) -> np.ndarray:
         """Return the class scores; the predicted class has the largest score.
@@ -238,10 +241,11 @@ class ProbabilitiesMixin:
             there is one number per row, as usual in scikit-learn: the probability of
             the second class minus that of the first.
         """
-        scores, dtype = self._probabilities(X, "decision_function")
-        if self.classes_.size <= 2:
+        model, rows = self._query(X, "decision_function")
+        scores = model._probabilities(rows)
+        if model.classes_.size <= 2:
             scores = scores[:, -1] - scores[:, 0]
-        return to_namespace_of(scores.astype(dtype, copy=False), X)
+        return to_namespace_of(scores.astype(rows.dtype, copy=False), X)
 
     def predict(self, X: TableLike) -> np.ndarray:
         """Return the most probable labels.
@@ -256,8 +260,9 @@ class ProbabilitiesMixin:
         y : ndarray of shape (n_samples,)
             Predicted labels.
         """
-        found, _ = self._probabilities(X, "predict")
-        return to_namespace_of(self.classes_[np.argmax(found, axis=1)], X)
+        model, rows = self._query(X, "predict")
+        found = model._probabilities(rows)
+        return to_namespace_of(model.classes_[np.argmax(found, axis=1)], X)
 
 
 class BatchesMixin:

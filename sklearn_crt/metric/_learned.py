@@ -362,9 +362,9 @@ class LearnedMetric(
         TypeError
             If ``array_api_dispatch=True`` and X is on a device other than the CPU.
         """
-        value, rows = self._query(X, "transform")
-        refuse_device(self, rows, "")
-        metric = value.solution
+        model, rows = self._query(X, "transform")
+        refuse_device(model, rows, "")
+        metric = model._value.solution
         return to_namespace_of(mapped(metric.features, metric.components, rows), X)
 
     def __sklearn_tags__(self):

@@ -222,10 +222,9 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         (found,) = results(solution.sampler, rows, lambda Z: (solution.variance(Z),))
         return found + unexplained(solution, rows)
 
-    def _scores(self, X):
-        value, rows = self._query(X, "score_samples")
-        found = self._variances(value.solution, rows)
-        return to_namespace_of(value.solution.scores(found), X)
+    def _scores(self, rows):
+        solution = self._value.solution
+        return solution.scores(self._variances(solution, rows))
 
     def effective_sample_size(self, X: TableLike) -> np.ndarray:
         """Return the effective number of training rows behind each prediction.
@@ -257,8 +256,8 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         >>> bool(sizes[0] > 20), bool(sizes[1] < 1)
         (True, True)
         """
-        value, rows = self._query(X, "effective_sample_size")
-        found = self._variances(value.solution, rows)
+        model, rows = self._query(X, "effective_sample_size")
+        found = model._variances(model._value.solution, rows)
         with np.errstate(divide="ignore"):
             return to_namespace_of(1 / found.max(axis=1), X)
 

@@ -224,12 +224,11 @@ class RandomFeatureRidgeClassifier(
         solution = value.solution
         return results(solution.sampler, rows, lambda Z: (solution.predict(Z),))[0]
 
-    def _probabilities(self, X, method):
-        value, rows = self._query(X, method)
-        solution = value.solution
+    def _probabilities(self, rows):
+        solution = self._value.solution
 
         def probabilities(Z):
             return (solution.calibration.probabilities(solution.predict(Z)),)
 
         (found,) = results(solution.sampler, rows, probabilities)
-        return found, rows.dtype
+        return found

@@ -67,7 +67,8 @@ class EffectsMixin:
             indicators of the classes (with two classes, to their difference), from
             which the class probabilities are computed.
         """
-        value, rows = self._query(X, "effects")
+        model, rows = self._query(X, "effects")
+        value = model._value
         solution, settings = value.solution, value.settings
         anova = solution.sampler._map_of_matrix
         values, shift = anova.effects(rows, solution.coef)
@@ -77,10 +78,10 @@ class EffectsMixin:
             tuple(j for owner in subset for j in groups[owner])
             for subset in anova.subsets
         ]
-        labels = _check_feature_names_in(self)
+        labels = _check_feature_names_in(model)
         names = [" & ".join(labels[j] for j in each) for each in columns]
         if anova.learned.kernel.order == "all" or settings.clip:
-            total = self._expected(value, rows)
+            total = model._expected(value, rows)
             rest = total - intercept - values.sum(axis=1)
             values = np.concatenate([values, rest[:, None]], axis=1)
             names, columns = [*names, "remainder"], [*columns, ()]

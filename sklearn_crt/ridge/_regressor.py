@@ -252,8 +252,8 @@ class RandomFeatureRidge(
         """Estimated variance of the targets around their expectation."""
         return self._squeezed(self._value.solution.noise)
 
-    def _mean_and_std(self, X, return_std):
-        value, rows = self._query(X, "predict")
+    def _mean_and_std(self, rows, return_std):
+        value = self._value
         mean, variance = self._moments(value, rows, variance=return_std)
         if not return_std:
             return mean, None
@@ -281,8 +281,8 @@ class RandomFeatureRidge(
         """Return the same predictions as ``predict``, (n, k)."""
         return self._moments(value, rows, variance=False)[0]
 
-    def _quantiles(self, X, method, levels):
-        value, rows = self._query(X, method)
+    def _quantiles(self, rows, levels):
+        value = self._value
         mean, variance = self._moments(value, rows)
         solution = value.solution
         errors = solution.calibration.quantiles(np.sqrt(1 + variance), levels)

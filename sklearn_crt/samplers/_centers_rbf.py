@@ -394,8 +394,8 @@ class CentersRBFSampler(
         TypeError
             If X is stored on an accelerator with ``array_api_dispatch=True``.
         """
-        value, rows = self._query(X, "transform")
-        given, X = X, rows
+        model, rows = self._query(X, "transform")
+        value, given, X = model._value, X, rows
         centers, sigma, root = value.solution
         n_rows, width = X.shape[0], centers.shape[0]
         out = np.empty((n_rows, width), dtype=X.dtype)
@@ -412,7 +412,7 @@ class CentersRBFSampler(
                     values = trmm(1.0, root, values.T, trans_a=1, overwrite_b=1).T
                 features[chunk] = values
 
-        in_threads(write, n_rows, effective_n_threads(self.n_jobs, n_rows, width))
+        in_threads(write, n_rows, effective_n_threads(model.n_jobs, n_rows, width))
         return to_namespace_of(out, given)
 
 

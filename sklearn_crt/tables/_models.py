@@ -68,15 +68,13 @@ class BaseKernelModel(SimilarityMixin, TableLifeCycle):
         if hasattr(self, "classes_"):
             check_same_classes(self, other)
 
-    def _predictions(self, X: Any, method: str) -> tuple[np.ndarray, np.ndarray, Blend]:
-        """Return the matrix of a user's table and the predictions for its rows."""
-        value, V = self._query(X, method)
-        blend = value.solution
-        return V, blend.predict(V).astype(V.dtype, copy=False), blend
+    def _predictions(self, V: np.ndarray) -> tuple[np.ndarray, Blend]:
+        """Return the predictions for validated rows, and the models that made them."""
+        blend = self._value.solution
+        return blend.predict(V).astype(V.dtype, copy=False), blend
 
-    def _scores(self, X: Any) -> np.ndarray:
-        value, V = self._query(X, "score_samples")
-        blend = value.solution
+    def _scores(self, V: np.ndarray) -> np.ndarray:
+        blend = self._value.solution
         scores = blend.similar.score_samples(blend.encoding.one_hot(V))
         return scores.astype(V.dtype, copy=False)
 
@@ -171,16 +169,16 @@ class KernelRegressor(IntervalsMixin, RegressorMixin, BaseKernelModel):
     def _read_targets(self, y: np.ndarray, V: np.ndarray, sample_weight: Any) -> Any:
         return as_numbers(y), sample_weight
 
-    def _mean_and_std(self, X: Any, return_std: bool) -> tuple[np.ndarray, Any]:
-        V, mean, blend = self._predictions(X, "predict")
+    def _mean_and_std(self, V: np.ndarray, return_std: bool) -> tuple[np.ndarray, Any]:
+        mean, blend = self._predictions(V)
         if not return_std:
             return mean, None
         if blend.errors is None:  # too few rows for cross-validation
             return mean, blend.anova.predict(V, return_std=True)[1][:, None]
         return mean, np.full(mean.shape, blend.errors.root_mean_squares)
 
-    def _quantiles(self, X: Any, method: str, levels: np.ndarray) -> np.ndarray:
-        V, mean, blend = self._predictions(X, method)
+    def _quantiles(self, V: np.ndarray, levels: np.ndarray) -> np.ndarray:
+        mean, blend = self._predictions(V)
         if blend.errors is None:
             return blend.anova.predict_quantiles(V, levels)[:, None]
         return mean[..., None] + blend.errors.quantiles(np.ones_like(mean), levels)
@@ -203,9 +201,10 @@ class KernelRegressor(IntervalsMixin, RegressorMixin, BaseKernelModel):
             :meth:`RandomFeatureRidge.effects`. The last effect, ``"remainder"``, is the
             contribution of the local linear model.
         """
-        V, mean, blend = self._predictions(X, "effects")
+        model, V = self._query(X, "effects")
+        mean, blend = model._predictions(V)
         weight, found = blend.weights["ANOVA"], blend.anova.effects(V)
-        labels = _check_feature_names_in(self)
+        labels = _check_feature_names_in(model)
         keep = [e for e, columns in enumerate(found.columns) if columns]
         values = weight * found.values[:, keep]
         names = [" & ".join(labels[j] for j in found.columns[e]) for e in keep]
@@ -311,6 +310,5 @@ class KernelClassifier(ProbabilitiesMixin, ClassifierMixin, BaseKernelModel):
             sample_weight *= weights.sum() / max(sample_weight.sum(), 1e-300)
         return codes, sample_weight
 
-    def _probabilities(self, X: Any, method: str) -> tuple[np.ndarray, Any]:
-        found = self._predictions(X, method)[1]
-        return found, found.dtype
+    def _probabilities(self, V: np.ndarray) -> np.ndarray:
+        return self._predictions(V)[0]

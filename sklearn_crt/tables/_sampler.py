@@ -281,8 +281,8 @@ class AnovaSampler(
             The features, in float32 if X is a float32 array. The features of a row do
             not depend on the other rows of X.
         """
-        value, V = self._query(X, "transform")
-        anova = value.solution
+        model, V = self._query(X, "transform")
+        anova = model._value.solution
         out = np.empty((len(V), anova.root.shape[1]), V.dtype)
 
         def write(part: slice) -> None:
@@ -306,9 +306,9 @@ class AnovaSampler(
         kernel : ndarray of shape (n_X, n_Y)
             Kernel values, in the floating-point dtype of X.
         """
-        value, V = self._query(X, "exact_kernel")
-        W = V if Y is None else self._validated_queries(Y)
-        learned = value.solution.learned
+        model, V = self._query(X, "exact_kernel")
+        W = V if Y is None else model._validated_queries(Y)
+        learned = model._value.solution.learned
         sides = (learned.encoding.transform(rows) for rows in (V, W))
         return learned.kernel.between(*sides).astype(V.dtype, copy=False)
 
