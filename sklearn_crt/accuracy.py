@@ -421,7 +421,7 @@ def _measure(sampler, rows, queries, onehot, seed):
     """Return the error of one fit, and the time to transform 1000 rows, in seconds."""
     fitted = clone(sampler).set_params(random_state=seed).fit(rows)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "(All features of|Features of)")
+        warnings.filterwarnings("ignore", ".*[Ff]eatures of")
         start = time.perf_counter()
         fitted.transform(rows)
         seconds = (time.perf_counter() - start) * 1000 / rows.shape[0]

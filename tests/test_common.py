@@ -108,6 +108,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*eatures of .* are too:RuntimeWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),
     pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need"),
+    pytest.mark.filterwarnings("ignore:.* has different features for queries"),
     pytest.mark.filterwarnings("ignore:The least populated class in y:UserWarning"),
     pytest.mark.filterwarnings("ignore:The rows look like no features:UserWarning"),
 ]

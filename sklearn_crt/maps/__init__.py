@@ -4,10 +4,10 @@ This module is private; ``sklearn_crt.extend`` exports what extensions need.
 """
 
 from .anchored import AnchoredMap, AnchorMixture
-from .base import FeatureMap, FrequencyMap, PairedColumns
-from .chunks import relative_error, transform, variance_in_blocks
+from .base import FeatureMap, FrequencyMap, PairedColumns, transform
 from .derf import AffineQuadratic, DenseQuadratic
 from .discrete import CountLaw, DiscreteMap, GeometricLaw, PoissonLaw
+from .estimation_error import relative_error, variance_in_blocks
 from .exponential import ExponentialMap
 from .heavy_tailed import ExponentialPower, Laplacian, Matern
 from .hybrid import (

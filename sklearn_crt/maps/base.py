@@ -10,11 +10,21 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .._compat import cached_property
+from .._compat import array_device, cached_property, is_writeable_array
 from .._values import Value
 from ..arrays.loops import exp_features, weights_from_logs
-from ..arrays.namespaces import Array, asarray_like, like_table, place_of, row_chunks
-from ..arrays.workspace import Workspace
+from ..arrays.namespaces import (
+    Array,
+    asarray_like,
+    joined,
+    like_table,
+    namespace_of,
+    on_host,
+    place_of,
+    row_chunks,
+)
+from ..arrays.threads import effective_n_threads, in_threads
+from ..arrays.workspace import Workspace, kept_workspace
 from ..frequencies import Affine, Coupling, Frequencies
 from ..rows import Frame, Inputs
 
@@ -352,6 +362,89 @@ class FrequencyMap(FeatureMap):
         """Whether ``variance`` is exact for the coupling of this map."""
         known = self.n_pairs == 0 or self.cosine is not None
         return known and self.coupling.exact
+
+
+# ------------------------------------------------------------- features of all rows
+def transform(
+    feature_map: FeatureMap, X: Any, *, key: bool = False, n_jobs: int | None = None
+) -> tuple[Any, int, bool]:
+    """Return features, the number of lost rows, and whether any feature overflowed.
+
+    A row is lost if all of its features underflow or, for positive features, half of
+    them.
+    """
+    feature_map = feature_map.to(X)
+    if not on_host(X):
+        return _transform_elsewhere(feature_map, X, key)
+    out = np.empty((X.shape[0], feature_map.n_components), dtype=X.dtype)
+
+    def fill(rows: slice) -> tuple[int, bool]:
+        return _fill(feature_map, X[rows], out[rows], key)
+
+    n_threads = effective_n_threads(n_jobs, *out.shape)
+    n_lost, overflows = zip(*in_threads(fill, len(out), n_threads), strict=True)
+    return out, sum(n_lost), any(overflows)
+
+
+def _fill(
+    feature_map: FeatureMap, X: Any, out: np.ndarray, key: bool
+) -> tuple[int, bool]:
+    """Write features to ``out``; return the last two results of ``transform``."""
+    n_lost, overflows = 0, []
+    counted = np.errstate(over="call", call=lambda *_: overflows.append(1))
+    with counted, kept_workspace() as workspace:
+        for rows in row_chunks(X, out.shape[1], in_place=True):
+            chunk = out[rows]
+            workspace.lend("features", chunk)
+            unit = feature_map.frame.rows(X[rows], workspace)
+            features = feature_map.features(unit, key=key)
+            if features is not chunk:
+                chunk[:] = features
+            n_lost += _count_lost(chunk, feature_map.is_positive)
+    return n_lost, bool(overflows)
+
+
+def _count_lost(features: np.ndarray, is_positive: bool) -> int:
+    """Return the number of rows that ``transform`` calls lost."""
+    # If half of the features of a row are zero, one of 16 columns almost surely is.
+    # Reading all columns would take several percent of the time of computing them.
+    n_columns = features.shape[1]
+    probes = features[:, :: max(1, n_columns // 16)] if is_positive else features[:, :1]
+    if probes.all():
+        return 0
+    suspects = features[~probes.all(axis=1)]
+    n_zeros = n_columns - np.count_nonzero(suspects, axis=1)
+    return int(
+        np.sum(2 * n_zeros >= n_columns if is_positive else n_zeros == n_columns)
+    )
+
+
+def _transform_elsewhere(
+    feature_map: FeatureMap, X: Any, key: bool
+) -> tuple[Any, int, bool]:
+    """Return the results of ``transform`` for rows on a device, in large chunks."""
+    xp, parts = namespace_of(X), []
+    shape = X.shape[0], feature_map.n_components
+    chunks = list(row_chunks(X, shape[1]))
+    whole = None
+    if len(chunks) > 1 and is_writeable_array(X):
+        whole = xp.empty(shape, dtype=X.dtype, device=array_device(X))
+    peaks, zeros = [], []
+    for rows in chunks:
+        unit = feature_map.frame.rows(X[rows, ...])
+        features = feature_map.features(unit, key=key)
+        peaks.append(xp.max(xp.abs(features), axis=1))
+        if feature_map.is_positive:
+            zeros.append(xp.sum(xp.astype(features == 0, xp.int64), axis=1))
+        if whole is None:
+            parts.append(features)
+        else:
+            whole[rows, :] = features
+    peak = joined(peaks)  # this waits for the device, but only once
+    lost = 2 * joined(zeros) >= shape[1] if zeros else peak == 0
+    n_lost = int(xp.count_nonzero(lost))
+    overflow = bool(xp.any(xp.isinf(peak)))
+    return joined(parts) if whole is None else whole, n_lost, overflow
 
 
 # ------------------------------------------------------------- parts of several maps

@@ -43,6 +43,7 @@ from ._warnings import (
     warn_of_error,
     warn_of_infinite_kernel,
     warn_of_phases,
+    warn_of_queries_as_keys,
     warn_of_range,
 )
 
@@ -257,6 +258,7 @@ class BaseFeatureSampler(
     _takes_other_arrays = ARRAY_API
     # with fewer features than this, fit warns if the predicted error is large
     _doubtful_below: float = 64
+    _is_coefficient = False  # whether it is made for hybrids, where sides are known
 
     # ------------------------------------------------------------------- hooks
     @abstractmethod
@@ -473,8 +475,8 @@ class BaseFeatureSampler(
         -------
         features : ndarray of shape (n_samples, n_components)
             Features of the queries. The features of a row do not depend on the other
-            rows. If a row is far from the centre, all of its positive features may
-            underflow to zero; a warning then reports the number of such rows.
+            rows. If a row is far from the centre, its positive features may underflow
+            to zero; a warning reports the number of rows for which half of them do.
 
         Raises
         ------
@@ -483,6 +485,31 @@ class BaseFeatureSampler(
             is, if values exceed about 1e19 in float32 or 1e154 in float64.
         """
         return self._transform(X, key=False)
+
+    def fit_transform(self, X: TableLike, y: Any = None, **fit_params: Any) -> Any:
+        """Fit the feature map, and compute the features of the same rows as queries.
+
+        A warning is issued if the features of keys differ (``symmetric_`` is False),
+        because the inner products of the result do not estimate the kernel then.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Queries.
+        y : None
+            Ignored.
+        **fit_params : dict
+            Further arguments of ``fit``.
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_components)
+            The result of ``fit(X, y, **fit_params).transform(X)``.
+        """
+        features = super().fit_transform(X, y, **fit_params)
+        if not (self.symmetric_ or self._is_coefficient):
+            warn_of_queries_as_keys(self)
+        return features
 
     def transform_key(self, X: TableLike) -> np.ndarray:
         """Compute the features of keys.
@@ -508,9 +535,9 @@ class BaseFeatureSampler(
         if feature_map.phase_rate != 0:
             warn_of_phases(self, rows, feature_map)
         options = {"key": key, "n_jobs": self.n_jobs}
-        features, n_zero, overflows = transform(feature_map, rows, **options)
-        if n_zero or overflows:
-            warn_of_range(self, features.dtype, n_zero, overflows)
+        features, n_lost, overflows = transform(feature_map, rows, **options)
+        if n_lost or overflows:
+            warn_of_range(self, features.dtype, n_lost, overflows)
         return to_namespace_of(features, X)
 
     # ------------------------------------------------------------------ kernels

@@ -160,7 +160,9 @@ class PoissonSampler(DiscreteSampler):
         Whether to make all features positive. Each column is then shifted such that its
         minimum becomes ``epsilon``, instead of being centred at its mean. Values below
         the minima of the training rows are clipped to the minima, and estimates and
-        variances refer to the clipped rows.
+        variances refer to the clipped rows. Powers of coordinates close to ``epsilon``
+        may underflow to zero; ``transform`` warns about rows for which half of the
+        features do.
     epsilon : float, default=None
         Smallest coordinate with ``positive=True``, after multiplication by sigma; None
         means 1e-8. With ``positive=False``, ``fit`` raises ValueError unless
@@ -314,7 +316,9 @@ class GeometricSampler(DiscreteSampler):
         Whether to make all features positive. Each column is then shifted such that its
         minimum becomes ``epsilon``, instead of being centred at its mean. Values below
         the minima of the training rows are clipped to the minima, and estimates and
-        variances refer to the clipped rows.
+        variances refer to the clipped rows. Powers of coordinates close to ``epsilon``
+        may underflow to zero; ``transform`` warns about rows for which half of the
+        features do.
     epsilon : float, default=None
         Smallest coordinate with ``positive=True``, after multiplication by sigma; None
         means 1e-8. With ``positive=False``, ``fit`` raises ValueError unless

@@ -90,6 +90,19 @@ def warn_of_phases(sampler: Any, rows: Any, feature_map: FeatureMap) -> None:
         )
 
 
+def warn_of_queries_as_keys(sampler: Any) -> None:
+    """Warn that a pipeline uses the features of queries for the keys, too."""
+    name = type(sampler).__name__
+    warn(
+        f"{name} has different features for queries and for keys, and fit_transform "
+        "returns those of queries: their inner products do not estimate the kernel. "
+        f"Pass the sampler to the estimator, as in NadarayaWatsonClassifier({name}()), "
+        "instead of putting it in front of kernel='linear'. A linear model may use the "
+        "features as columns.",
+        ApproximationWarning,
+    )
+
+
 def warn_of_infinite_kernel(sampler: Any, kernel: np.ndarray) -> None:
     """Warn about kernel values that are too large for their dtype."""
     n_pairs = int(np.count_nonzero(np.isinf(kernel)))
@@ -102,14 +115,17 @@ def warn_of_infinite_kernel(sampler: Any, kernel: np.ndarray) -> None:
         )
 
 
-def warn_of_range(sampler: Any, dtype: DTypeLike, n_zero: int, overflows: bool) -> None:
-    """Warn about rows whose features all became zero, and about infinite features."""
+def warn_of_range(sampler: Any, dtype: DTypeLike, n_lost: int, overflows: bool) -> None:
+    """Warn about rows whose features became zero, and about infinite features."""
     name = type(sampler).__name__
-    if n_zero:
+    if n_lost:
+        share = "Half or more of the" if sampler.map_.is_positive else "All"
+        epsilon = ", a larger epsilon" if hasattr(sampler, "epsilon") else ""
         warn(
-            f"All features of {n_zero} rows are too small for {dtype} and became 0. "
-            f"Use a smaller sigma, float64, or NadarayaWatsonClassifier({name}(...)), "
-            "which works with the logarithms of the features.",
+            f"{share} features of {n_lost} rows are too small for {dtype} and became "
+            f"0. Use a smaller sigma{epsilon}, float64, or "
+            f"NadarayaWatsonClassifier({name}(...)), which works with the logarithms "
+            "of the features.",
             ApproximationWarning,
         )
     if overflows:

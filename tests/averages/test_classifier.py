@@ -75,7 +75,7 @@ def test_prior_and_one_warning_where_all_weights_vanish():
     ],
     ids=repr,
 )
-@pytest.mark.filterwarnings("ignore:All features of .* rows:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.* features of .* rows:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore:lbfgs failed to converge")
 def test_grid_search(load, last, least):

@@ -98,7 +98,7 @@ def test_transform_inside_of_transform(rng):
     for calls_transform in (True, False):
         bases = [Inner(calls_transform=calls_transform), OPRFSampler()]
         options = {"sigma": 1.0, "n_components": 48, "random_state": 0}
-        features.append(HybridSampler(bases=bases, **options).fit_transform(X))
+        features.append(HybridSampler(bases=bases, **options).fit(X).transform(X))
     assert_allclose(*features, rtol=1e-9, atol=1e-12)
 
 

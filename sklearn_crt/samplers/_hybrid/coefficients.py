@@ -98,6 +98,7 @@ class AngularCoefficient(BaseFeatureSampler):
     """
 
     _doubtful_below = 0  # no warning, because coefficients may be arbitrarily small
+    _is_coefficient = True
     _parameter_constraints: dict = {
         **{
             name: BaseFeatureSampler._parameter_constraints[name]
@@ -243,6 +244,7 @@ class GaussianCoefficient(BaseFeatureSampler):
 
     map_: WeightedMap
     _doubtful_below = 0  # no warning, because coefficients may be arbitrarily small
+    _is_coefficient = True
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
         "coupling": [str, Coupling],

@@ -116,7 +116,7 @@ def test_the_default_states_its_parts(rng):
         {"coefficients": [AngularCoefficient()], "n_coefficients": 1},
     ):
         sampler = HybridSampler(random_state=0, **params)
-        assert_array_equal(sampler.fit_transform(X), expected)
+        assert_array_equal(sampler.fit(X).transform(X), expected)
 
 
 def test_coefficients_keep_their_own_numbers_of_frequencies(rng):
@@ -204,7 +204,7 @@ def test_a_number_for_coefficients_that_have_none():
 def test_parts_may_state_what_the_hybrid_sets(rng):
     X = rng.normal(size=(30, 3))
     bases = [OPRFSampler(sigma=1), TrigRBFSampler(sigma=1.0, kernel="gaussian")]
-    assert np.isfinite(HybridSampler(bases=bases).fit_transform(X)).all()
+    assert np.isfinite(HybridSampler(bases=bases).fit(X).transform(X)).all()
 
 
 @pytest.mark.parametrize(
