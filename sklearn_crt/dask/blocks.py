@@ -102,8 +102,16 @@ class Blocks:
         frames = all(map(is_frame, tables.values()))
         self._parts = None if frames else _delayed(tables)
 
-    def starts(self, n_blocks: int) -> list[int]:
-        """Return the number of rows before each block, or a bound if it is unknown."""
+    def starts(self, n_blocks: int) -> list[Any]:
+        """Return the number of rows before each block, or a bound if it is unknown.
+
+        Rows without weight do not count. If there are weights, the numbers are lazy.
+        """
+        if "sample_weight" in self._tables:
+            count, starts = dask.delayed(_n_with_weight, pure=False), [0]
+            for table in self.select("sample_weight")[:-1]:
+                starts.append(count(starts[-1], table))
+            return starts
         if self._sizes is None or any(map(math.isnan, self._sizes)):
             return [i * _SECTION for i in range(n_blocks)]
         return np.cumsum([0, *self._sizes[:-1]]).tolist()
@@ -150,6 +158,10 @@ def as_rows(X: Any) -> Any:
             "X has an unknown number of columns: call X.compute_chunk_sizes() first."
         )
     return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
+
+
+def _n_with_weight(n_before, table):
+    return n_before + np.count_nonzero(np.asarray(table[0]))
 
 
 def _beside(X, sizes, table, name):
@@ -249,7 +261,8 @@ class Block(NamedTuple):
     y: Any
     weights: Any
     number: int
-    n_before: int  # number of rows in the preceding blocks, or an upper bound
+    # number of rows with weight in the preceding blocks, or an upper bound
+    n_before: int
 
 
 def sum_over_blocks(

@@ -29,7 +29,7 @@ from ..life_cycle.fitted import (
     with_value,
 )
 from ..metric import LearnedMetric
-from ..metric._candidates import N_DRAWN
+from ..metric._column_sigmas import N_DRAWN
 from ..ridge._base import BaseRandomFeatureRidge
 from ..rows import plain_targets
 from ..rows.raw_table import TableReader, validated_table
@@ -361,7 +361,8 @@ def _sample_of_block(shell, empty, block):
     model, batch = read_rows(shell, *block[:3])
     if empty is None:
         empty = empty_value(model, batch)
-    return FittedPart(empty.plus(batch), columns_of(model))
+    value = replace(empty, n_before=block.n_before).plus(batch)
+    return FittedPart(value, columns_of(model))
 
 
 def _with_best_sigma(model, sampler, blocks, sample_weight):

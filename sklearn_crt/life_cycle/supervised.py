@@ -27,7 +27,7 @@ from ..rows import (
     weighted_rows,
 )
 from ..rows.raw_table import TableReader, validated_table
-from ..rows.sample import DistinctSample
+from ..rows.row_sample import RowSample
 from .fitted import KEPT_ENTRIES, Batch, LearnedValue, LifeCycle, Step, no_step
 
 
@@ -120,6 +120,22 @@ class SupervisedLifeCycle(TargetsLifeCycle):
 
     def _check_same_model(self, other: Any) -> None:
         self._check_same_targets(other)
+        if isinstance(getattr(self, "class_weight", None), str):  # "balanced"
+            raise ValueError(
+                "merge cannot balance the classes of all rows, because the weights of "
+                "class_weight='balanced' depend on the rows of each part. Pass the "
+                "same weight for each class to both estimators."
+            )
+
+
+def balanced_factors(
+    codes: np.ndarray, weights: np.ndarray, n_classes: int
+) -> np.ndarray:
+    """Return class weights with which all classes have the same total weight."""
+    # codes and weights (n,) -> (n_classes,)
+    sums = np.bincount(codes, weights, n_classes)
+    known = sums > 0
+    return sums.sum() / known.sum() / np.where(known, sums, 1)
 
 
 class LabelsMixin:
@@ -146,9 +162,7 @@ class LabelsMixin:
                 "'balanced', classes=classes, y=y))), with compute_class_weight from "
                 "sklearn.utils.class_weight."
             )
-        sums = np.bincount(y, to_host(read_weights(X, sample_weight)), n_classes)
-        known = sums > 0
-        return sums.sum() / known.sum() / np.where(known, sums, 1)
+        return balanced_factors(y, to_host(read_weights(X, sample_weight)), n_classes)
 
     @_fit_context(prefer_skip_nested_validation=False)
     def partial_fit(
@@ -344,19 +358,33 @@ class TableLifeCycle(TargetsLifeCycle):
 class SampleValue(LearnedValue):
     """A sample of the rows, from which the solution is learned.
 
-    If the sample is a ``DistinctSample``, it depends only on the content of the rows.
-    The result then depends neither on their order, nor on whether they are passed at
-    once, in batches, or in merged parts.
+    The result is the same whether the rows are passed at once or in batches.
     """
 
     choices: Any  # named tuple of the parameters, the seed and the kinds of columns
-    # usually a DistinctSample; None before the first rows and after freezing
+    # usually a RowSample; None before the first rows and after freezing
     sample: Any = None
+    n_before: int = 0  # position of the first row, if other values precede this one
     most_rows: ClassVar[int] = 2**12
 
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
-        sample = DistinctSample.of([batch], self.most_rows)
-        return self + replace(self, sample=sample, known=None)
+        X, y, weights = map(to_host, batch[:3])
+        if self.sample is not None:
+            sample = self.sample.with_rows(X, y, weights)
+        else:
+            sample = RowSample.of(
+                X,
+                y,
+                weights,
+                seed=self.choices.seed,
+                size=self._most_rows(X.shape[1]),
+                n_before=self.n_before,
+            )
+        return replace(self, sample=sample, known=None)
+
+    def _most_rows(self, n_columns: int) -> int:
+        """Return the maximum number of rows in the sample."""
+        return self.most_rows
 
     def __add__(self, other: Self) -> Self:
         if self.sample is None:

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.linalg import eigh
 
 from .._compat import cached_property
-from ..arrays.loops import one_hot_weights
 from ..averages._local_targets import LocalLinear
 from ..averages._sigma import Best, best_multiple
 from ..averages._targets import OneHot, RegressionTargets
@@ -18,20 +17,12 @@ from ..life_cycle.fitted import Step, computed_once, no_step
 from ..maps import Gaussian
 from ..rows import Frame
 from ._columns import ColumnFeatures
-from ._gradients import (
-    MOST_ROWS,
-    learn_agop,
-    learn_evidence,
-    learn_nca,
-    most_evidence,
-)
+from ._gradients import MOST_ROWS, learn_agop, learn_evidence, learn_nca
+from ._training_rows import TrainingRows
 
 MOST_COLUMNS = 24  # default limit on the number of output columns
-_QUERIES, _KEYS = 500, 1500  # limits on held-out rows and on all rows in the comparison
+_KEYS = 1500  # limit on the number of rows in the comparison
 _OCTAVES = 2.0 ** np.arange(5)  # candidates for sigma in the comparison
-# A quarter of the rows is held out, so that candidates are learned from most of them.
-# If this is less than _ENOUGH rows, up to _ENOUGH are held out, but at most 40 %.
-_SHARES, _ENOUGH = (0.25, 0.4), 250
 # minimum numbers of rows per feature for trying hat functions: numeric targets, labels
 _ROWS_PER_HAT = 5, 10
 # The error of NCA is multiplied by this factor, because NCA minimises leave-one-out
@@ -45,20 +36,6 @@ _TOLERANCE, _LEAST_SHARE = 0.05, 0.02
 # metrics are not learned again from all rows.
 _MANY = 2500
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
-# Ridge regression also tries one sigma per column, learned from up to MOST_LEARNED of
-# N_DRAWN rows. The leave-one-out errors of these candidates are too small, especially
-# if there are few rows per column. _OF_RIDGE therefore maps the minimum number of rows
-# per column to the candidates, as pairs of a power and a multiple. _OF_LABELS are those
-# for labels; they require _LEAST_OF_CLASS rows of each class per column. The penalty is
-# larger than for metrics, which are tested on held-out rows. Only the second stage of
-# the search stops early, so that the first can leave a plateau.
-N_DRAWN, MOST_LEARNED = 2**13, 400
-_OF_RIDGE = {200: ((1, 1),), 50: ((0.5, 1), (0.5, 2), (1, 1)), 10: ((0.5, 1),), 0: ()}
-_OF_LABELS, _LEAST_OF_CLASS = ((0.5, 1), (1, 1)), 5
-_PENALTY_OF_RIDGE, _STAGES_OF_RIDGE = 1.0, ((400, 8, 0.0), (400, 12, 0.3))
-# Rows are sorted by the fractional parts of a random projection with this scale, which
-# are rounded so that rounding errors do not change the order of equal rows.
-_TURNS, _DIGITS = 1024.0, 6
 
 
 class Parameters(NamedTuple):
@@ -83,64 +60,9 @@ class Metric:
     deviation: np.ndarray  # (n_columns,), zero for constant columns
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """Training rows in a random order, with standardised targets.
-
-    The random order depends only on the standardised rows and, for equal rows, on the
-    targets, so neither the original order of the rows nor the units of the columns
-    affect the result.
-    """
-
-    X: np.ndarray  # (n_rows, n_columns)
-    weights: np.ndarray  # (n_rows,)
-    codes: np.ndarray  # (n_rows,) for labels, or (n_rows, n_outputs)
-    targets: np.ndarray  # (n_rows, n_outputs), one-hot for labels, standardised
-    eps: float  # machine epsilon of the dtype in which the rows were given
-
-    @classmethod
-    def of(
-        cls, X: np.ndarray, y: np.ndarray, weights: np.ndarray, *, by_class: bool
-    ) -> Table:
-        """Return the table for labels (if ``by_class``) or for numerical targets."""
-        eps = float(np.finfo(X.dtype).eps)
-        X = X.astype(np.float64, copy=False)
-        S = ColumnFeatures.of(X, weights, hats=False, eps=eps)(X)
-        along = np.random.default_rng(0).normal(scale=_TURNS, size=S.shape[1])
-        place = np.round((S * along).sum(axis=1) % 1.0, _DIGITS)
-        order = np.lexsort((*y.reshape(len(y), -1).T, place))
-        X, y, weights = X[order], y[order], weights[order]
-        codes = targets = y.reshape(len(y), -1)
-        if by_class:
-            classes, codes = np.unique(y, return_inverse=True)
-            targets = one_hot_weights(codes, np.ones(len(y)), classes.size, float)
-        share = weights / weights.sum()
-        size = np.sqrt(share @ targets**2)
-        targets = targets - share @ targets
-        deviation = np.sqrt(share @ targets**2)
-        varies = deviation > 1e-12 * size
-        targets = targets[:, varies] / deviation[varies]
-        codes = codes if by_class else targets
-        return cls(X, weights, codes, targets, eps)
-
-    @cached_property
-    def by_class(self) -> bool:
-        """Whether the targets are labels."""
-        return self.codes.ndim == 1
-
-    @cached_property
-    def n_held(self) -> int:
-        """Number of rows that are predicted in the comparison."""
-        least, most = (int(share * len(self.X)) for share in _SHARES)
-        return min(_QUERIES, max(least, min(most, _ENOUGH)))
-
-    @cached_property
-    def n_seen(self) -> int:
-        """Number of rows from which metrics are learned in the comparison."""
-        return len(self.X) - self.n_held
-
-
-def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> Metric:
+def best_metric(
+    table: TrainingRows, parameters: Parameters, step: Step = no_step
+) -> Metric:
     """Return the metric of the chosen method, or that of the best candidates.
 
     A metric would seem too accurate on the rows from which it was learned. Candidates
@@ -198,7 +120,7 @@ def best_metric(table: Table, parameters: Parameters, step: Step = no_step) -> M
 class Learner:
     """Features of single columns, and metrics learned from these features."""
 
-    table: Table
+    table: TrainingRows
     parameters: Parameters
     hats: bool
     step: Step
@@ -294,52 +216,6 @@ class Learner:
         deviation = np.zeros(X.shape[1])
         deviation[features.kept] = features.deviation
         return Metric(method, scores, features, components, slopes, metric, deviation)
-
-
-def sigmas_of_columns(
-    X: np.ndarray,
-    targets: np.ndarray,
-    weights: np.ndarray,
-    codes: np.ndarray | None,
-    default: float,
-    n_rows: float,
-) -> tuple[np.ndarray, ...]:
-    """Return candidates for ridge regression, each with one sigma per column.
-
-    A Gaussian process on up to 400 rows with standardised columns learns the values
-    that maximise its evidence. For each candidate, the ratios of these values to their
-    geometric mean are raised to a power, and all values are multiplied by a constant.
-    Constant columns, and all columns if the targets are constant, get the default.
-    ``n_rows`` is the number of training rows. For classifiers, ``codes`` are the codes
-    of the labels, and ``targets`` their indicators.
-    """
-    # X (n, d), targets (n,) or (n, k), weights, codes (n,) -> (d,) for each candidate
-    tried = next(tried for n, tried in _OF_RIDGE.items() if n_rows >= n * X.shape[1])
-    rank = np.arange(len(X))
-    if codes is not None:
-        # equally many rows of each class, or all rows of classes with fewer rows
-        order, fewest = np.argsort(codes, kind="stable"), np.bincount(codes).min()
-        rank[order] = rank - np.searchsorted(codes[order], codes[order])
-        tried = _OF_LABELS if fewest >= _LEAST_OF_CLASS * X.shape[1] else ()
-    if not tried:
-        return ()
-    chosen = np.argsort(rank, kind="stable")[:MOST_LEARNED]
-    X, targets, weights = X[chosen], targets[chosen], weights[chosen]
-    table = Table.of(X, targets, weights, by_class=False)
-    columns = ColumnFeatures.of(table.X, table.weights, hats=False, eps=table.eps)
-    same = np.full(X.shape[1], default)
-    if not (table.targets.size and columns.kept.size):
-        return (same,)
-    known = columns.standardised(table.X), table.targets, table.weights
-    _, logs = most_evidence(*known, _STAGES_OF_RIDGE, _PENALTY_OF_RIDGE)
-    # rounded to quarter octaves, which hardly ever depend on rounding errors
-    octaves = np.rint(logs[:-1] * (4 / math.log(2))) / 4
-    found, mean = [], octaves.mean()
-    for power, multiple in tried:
-        sigma = multiple * 2.0 ** (mean + power * (octaves - mean))
-        found.append(same.copy())
-        found[-1][columns.kept] = sigma / columns.deviation
-    return tuple(found)
 
 
 def root_of(M: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from ..arrays.validation import as_kind, refuse_device, validate_rows
 from ..life_cycle.fitted import Batch, Step, no_step
 from ..life_cycle.supervised import BatchesMixin, SampleValue, TargetsLifeCycle
 from ..rows import (
+    Rows,
     TableLike,
     are_labels,
     as_numbers,
@@ -23,9 +24,9 @@ from ..rows import (
     weighted_rows,
 )
 from ..rows.raw_table import codes_of
-from ..rows.sample import DistinctSample
-from ._candidates import Metric, Parameters, Table, best_metric
+from ._candidates import Metric, Parameters, best_metric
 from ._columns import mapped
+from ._training_rows import TrainingRows
 
 _MOST_WHOLE = 2.0**53  # all smaller integers are exact in float64
 _MOST_ROWS, _MOST_ENTRIES = 2**14, 2**22  # limits on the size of the sample
@@ -46,28 +47,34 @@ class MetricValue(SampleValue):
     owner: ClassVar[str] = "LearnedMetric"
 
     def plus(self, batch: Batch, step: Step = no_step) -> MetricValue:
-        X, y, weights = map(to_host, batch[:3])
-        size = max(2, min(_MOST_ROWS, _MOST_ENTRIES // X.shape[1]))
+        y, kind = to_host(batch.y), _target_kind(batch.y)
+        if self.sample is not None:
+            kind = self._common_kind(y, kind)
         codes = y.astype(np.float64) if y.dtype.kind in "fiub" else codes_of(y)
-        sample = DistinctSample.of([(X, codes, weights)], size)
-        return self + replace(self, sample=sample, kind=_target_kind(y), known=None)
+        return replace(super().plus(batch._replace(y=codes), step), kind=kind)
 
     def __add__(self, other: MetricValue) -> MetricValue:
         if self.sample is None:
             return other
-        shapes = [value.sample.y.shape[1:] for value in (self, other)]
-        kinds = {self.kind, other.kind}
+        kind = self._common_kind(other.sample.y, other.kind)
+        return replace(super().__add__(other), kind=kind)
+
+    def _common_kind(self, y: np.ndarray, kind: str) -> str:
+        """Return the kind of the earlier targets and of further ones together."""
+        shapes, kinds = (self.sample.y.shape[1:], y.shape[1:]), {self.kind, kind}
         if kinds >= {"labels", "numbers"} or shapes[0] != shapes[1]:
             before, found = (
-                f"{np.prod(shape, dtype=int)} columns of {kind}"
-                for shape, kind in zip(shapes, (self.kind, other.kind), strict=True)
+                f"{np.prod(shape, dtype=int)} columns of {each}"
+                for shape, each in zip(shapes, (self.kind, kind), strict=True)
             )
             raise ValueError(
                 f"y has {found}, but the earlier rows had {before}. Labels are "
                 "strings, booleans or integers in one column; numbers are floats."
             )
-        kind = (kinds - {"integers"} or kinds).pop()
-        return replace(super().__add__(other), kind=kind)
+        return (kinds - {"integers"} or kinds).pop()
+
+    def _most_rows(self, n_columns: int) -> int:
+        return max(2, min(_MOST_ROWS, _MOST_ENTRIES // n_columns))
 
     def _learn(self, step: Step = no_step) -> Metric:
         sample, parameters = self.sample, self.choices
@@ -76,8 +83,10 @@ class MetricValue(SampleValue):
             self.kind == "integers"
             and (parameters.method == "nca" or are_labels(sample.y.astype(int)))
         )
-        table = Table.of(X, sample.y, sample.weights, by_class=by_class)
-        return best_metric(table, parameters, step)
+        rows = TrainingRows.of(
+            X, sample.y, sample.weights, by_class=by_class, seed=parameters.seed
+        )
+        return best_metric(rows, parameters, step)
 
 
 class LearnedMetric(
@@ -117,7 +126,9 @@ class LearnedMetric(
         functions if there are fewer than five rows (for labels, ten) per feature, where
         each column and each hat function counts as a feature.
     random_state : int, RandomState instance or None, default=None
-        Seed for the random frequencies of ``"agop"`` and the minibatches of ``"nca"``.
+        Seed for the order of the rows, the first of which are used by some methods and
+        the last for comparing candidates, for the random frequencies of ``"agop"`` and
+        for the minibatches of ``"nca"``.
 
     Attributes
     ----------
@@ -193,11 +204,11 @@ class LearnedMetric(
     to select parameters.
 
     ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The
-    result is the same as after ``fit`` on all rows together. To this end, the
-    transformer keeps a random sample of at most 16,384 rows and at most 4 million
-    entries of X, and learns the metric from it. The sample depends only on the content
-    of the rows. Call ``freeze()`` to discard it when no more rows will be added. A row
-    of weight 2 is equivalent to two equal rows.
+    result is the same as after ``fit`` on all rows together, in the same order. To this
+    end, the transformer keeps a random sample of at most 16,384 rows and at most 4
+    million entries of X, and learns the metric from it. (If parts with more rows than
+    that are merged, the sample is another one.) Call ``freeze()`` to discard it when no
+    more rows will be added.
 
     References
     ----------
@@ -366,6 +377,11 @@ class LearnedMetric(
         refuse_device(model, rows, "")
         metric = model._value.solution
         return to_namespace_of(mapped(metric.features, metric.components, rows), X)
+
+    def _features(self, X: Rows) -> np.ndarray:
+        """Return the transformed validated rows, whatever ``set_output`` requests."""
+        metric = self._value.solution
+        return mapped(metric.features, metric.components, X)
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: targets may have several outputs."""

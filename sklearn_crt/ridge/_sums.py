@@ -16,7 +16,7 @@ from .._values import same
 from ..arrays.validation import as_kind
 from ..life_cycle.fitted import Batch, LifeCycle, Step, no_step, value_of, with_value
 from ..life_cycle.intervals import Errors, LeftOut
-from ..metric._candidates import MOST_LEARNED, N_DRAWN, sigmas_of_columns
+from ..metric._column_sigmas import MOST_LEARNED, N_DRAWN, sigmas_of_columns
 from ..rows import Rows
 from ..rows.sample import DistinctSample
 from ..samplers._kernel_parameter import is_row_kernel

@@ -32,6 +32,7 @@ from ..life_cycle.fitted import (
     frozen_copy,
     no_step,
     with_rows,
+    with_value,
 )
 from ..maps import FeatureMap
 
@@ -89,6 +90,12 @@ class MapSums(LearnedValue):
     def _with_sums_of_kept(self, step: Step) -> Self:
         return self._with_sums_of(self.kept, step)
 
+    def fitted(self, batch: Batch, step: Step = no_step) -> Self:
+        value = super().fitted(batch, step)
+        # so that a model that is loaded from a file need not learn its map again
+        known = replace(value.known, sampler=with_solution(value.known.sampler))
+        return replace(value, known=known)
+
     def frozen(self) -> Self:
         value, found = super().frozen(), self.solution
         known = replace(found, sampler=frozen_sampler(found.sampler))
@@ -145,10 +152,16 @@ def check_n_columns(sampler: Any, X: Any) -> None:
 
 def frozen_sampler(sampler: Any) -> Any:
     """Return a frozen copy of a sampler of this package, or another transformer."""
-    is_ours = isinstance(map_of(sampler), FeatureMap)
     # a FrozenEstimator is not a LifeCycle
-    is_ours = is_ours and isinstance(sampler, LifeCycle)
-    return frozen_copy(sampler) if is_ours else sampler
+    return frozen_copy(sampler) if isinstance(sampler, LifeCycle) else sampler
+
+
+def with_solution(sampler: Any) -> Any:
+    """Return a copy of a sampler whose pickle contains what it has learned."""
+    value = sampler._value if isinstance(sampler, LifeCycle) else None
+    if not isinstance(value, LearnedValue) or value.known is not None:
+        return sampler
+    return with_value(sampler, replace(value, known=value.solution))
 
 
 def _fitted_with(sampler: Any, batch: Batch) -> tuple[Any, bool]:

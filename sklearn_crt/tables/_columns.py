@@ -69,13 +69,11 @@ class Level(NamedTuple):
     levels: np.ndarray
 
     @classmethod
-    def of(cls, source: int, values: np.ndarray, weights: np.ndarray) -> Level:
-        """Return the codes of categories with 10 rows or more; weights count rows."""
+    def of(cls, source: int, values: np.ndarray) -> Level:
+        """Return the codes of categories with 10 rows or more."""
         values = np.where(np.isnan(values), _MISSING, values)
-        levels, places = np.unique(values, return_inverse=True)
-        counts = np.bincount(places, weights, len(levels))
-        frequent = levels[counts >= _LEAST_COUNT * (1 - 1e-9)]
-        return cls(source, np.append(frequent, np.nan))
+        levels, counts = np.unique(values, return_counts=True)
+        return cls(source, np.append(levels[counts >= _LEAST_COUNT], np.nan))
 
     @staticmethod
     def encode(columns: Sequence[Level], values: np.ndarray) -> np.ndarray:
@@ -119,8 +117,10 @@ class Encoding(Value):
         for owner, group in enumerate(every):
             first = len(columns)
             for j in group:
-                made = Level if kinds[j] == CATEGORY else Score
-                columns.append(made.of(j, V[:, j], weights))
+                if kinds[j] == CATEGORY:
+                    columns.append(Level.of(j, V[:, j]))
+                else:
+                    columns.append(Score.of(j, V[:, j], weights))
             terms.append(tuple(range(first, len(columns))))
             owners.append(owner)
             for j in group:  # missing values form a separate term

@@ -17,16 +17,14 @@ from ..arrays.threads import effective_n_threads, in_threads
 from ..life_cycle.fitted import Batch, Step, no_step
 from ..life_cycle.supervised import BatchesMixin, SampleValue, TableLifeCycle
 from ..rows import TableLike, are_labels, as_numbers, weighted_rows
+from ..rows.centers import distinct_rows
 from ..rows.raw_table import codes_of, column_positions, read_table_and_targets
-from ..rows.sample import DistinctSample
 from ._columns import Encoding
 from ._learning import EncodedRows, cholesky_with_jitter, learn_kernel
 from ._map import AnovaMap
 
 # number of landmarks if neither the sampler nor an estimator sets it
 _N_COMPONENTS = 800
-# number of rows from which the kernel is learned; more rows hardly matter
-_SAMPLED = 4096
 # number of landmarks that are used to learn weights
 _LEARNING = 400
 
@@ -46,25 +44,27 @@ class AnovaValue(SampleValue):
     """A sample of the rows, and the feature map learned from it."""
 
     owner: ClassVar[str] = "AnovaSampler"
+    most_rows: ClassVar[int] = 4096  # more rows hardly matter
 
     def _learn(self, step: Step = no_step) -> AnovaMap:
         sample, choices = self.sample, self.choices
-        unit = min(1.0, float(sample.weights.mean()))
-        weights = sample.weights / unit
-        encoding = Encoding.of(sample.X, weights, choices.kinds, choices.groups)
-        seeds = np.full((len(weights), 1), float(choices.seed))
-        drawn = DistinctSample.of([(sample.X, seeds, weights)], choices.n_components)
-        points = encoding.transform(drawn.X)
-        Z, T = encoding.transform(sample.X), self._targets(weights)
+        # some of the steps use the first rows only
+        order = np.random.default_rng(choices.seed).permutation(len(sample.weights))
+        X, weights = sample.X[order], sample.weights[order] / sample.weights.mean()
+        encoding = Encoding.of(X, weights, choices.kinds, choices.groups)
+        Z, T = encoding.transform(X), self._targets(sample.y[order], weights)
+        # equal landmarks would make their kernel matrix singular
+        first, _ = distinct_rows(Z)
+        points = Z[np.sort(first)[: choices.n_components]]
         rows = EncodedRows(Z, T, weights)
         learned = learn_kernel(encoding, rows, points, choices.order, _LEARNING, step)
         root = cholesky_with_jitter(learned.kernel(points))
-        has_all_rows = len(weights) <= min(choices.n_components, _SAMPLED - 1)
+        has_all_rows = sample.n_seen == len(order) and len(points) == len(first)
         return AnovaMap(learned, lapack.dtrtri(root, lower=1)[0].T, has_all_rows)
 
-    def _targets(self, weights: np.ndarray) -> np.ndarray:
+    def _targets(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return centred targets: class indicators, or numbers of variance 1."""
-        y, share = self.sample.y, weights / weights.sum()
+        share = weights / weights.sum()
         if self.choices.labels:
             T = (y.reshape(len(y), 1) == np.unique(y)).astype(np.float64)
             return T - share @ T
@@ -117,9 +117,8 @@ class AnovaSampler(
         Number of threads that ``transform`` uses. -1 uses all processors; None uses as
         many threads as NumPy's linear algebra, or one thread inside joblib workers.
     random_state : int, RandomState instance or None, default=None
-        Seed for choosing the landmarks, which are training rows. The choice depends on
-        the content of the rows, not on their order. Pass an int for reproducible
-        results.
+        Seed for choosing the landmarks, which are distinct training rows. Pass an int
+        for reproducible results.
 
     Attributes
     ----------
@@ -170,7 +169,7 @@ class AnovaSampler(
     generalised cross-validation error is at most 0.9 times the variance of the targets
     and decreases by less than 0.5 %. The same error is used to select the order and the
     strength. If there are more than 40 columns, only the 40 that are most important in
-    a rough fit are kept. The kernel is learned from a sample of at most 4096 distinct
+    a rough fit are kept. The kernel is learned from a random sample of at most 4096
     rows; ``freeze`` discards this sample. Targets that are strings, booleans or
     integers with at most 100 distinct values are treated as labels, and the regression
     targets are then the class indicators.
@@ -237,6 +236,7 @@ class AnovaSampler(
         V, y, self._reader = read_table_and_targets(
             self, X, y, reader, self.categories, reset=first
         )
+        y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         labels = are_labels(y) if first else self._value.choices.labels
         if labels and (y.ndim > 1 or y.dtype.kind == "f"):
             raise ValueError(
@@ -281,7 +281,11 @@ class AnovaSampler(
             The features, in float32 if X is a float32 array. The features of a row do
             not depend on the other rows of X.
         """
-        model, V = self._query(X, "transform")
+        return to_namespace_of(self._transformed(X, "transform"), X)
+
+    def _transformed(self, X: TableLike, method: str) -> np.ndarray:
+        """Return the features of rows of a table, whatever ``set_output`` requests."""
+        model, V = self._query(X, method)
         anova = model._value.solution
         out = np.empty((len(V), anova.root.shape[1]), V.dtype)
 
@@ -289,7 +293,11 @@ class AnovaSampler(
             out[part] = anova.transform(V[part])
 
         in_threads(write, len(V), effective_n_threads(self.n_jobs, *out.shape))
-        return to_namespace_of(out, X)
+        return out
+
+    def _features(self, V: np.ndarray) -> np.ndarray:
+        """Return the features of rows that the reader has converted."""
+        return self._value.solution.transform(V)
 
     def exact_kernel(self, X: TableLike, Y: TableLike | None = None) -> np.ndarray:
         """Return the ANOVA kernel, which the features approximate.
@@ -331,8 +339,10 @@ class AnovaSampler(
             apart from the effect of a small number that is added to the diagonal of the
             kernel matrix of the landmarks.
         """
-        features = self.transform(X)
-        return features @ (features if Y is None else self.transform(Y)).T
+        features = self._transformed(X, "approximate_kernel")
+        if Y is None:
+            return features @ features.T
+        return features @ self._transformed(Y, "approximate_kernel").T
 
     # --------------------------------------------------------------- attributes
     @property

@@ -167,15 +167,12 @@ def test_labels_and_several_outputs(table):
     np.testing.assert_allclose(one, other_unit, rtol=1e-3)
 
 
-def test_order_and_batches_of_rows_do_not_matter(table):
+def test_batches_and_merged_parts_are_all_rows(table):
     X, y = table
     sampler = AnovaSampler(n_components=50, random_state=0)
     features = sampler.fit(X, y).transform(X)
-    shuffled = np.random.default_rng(1).permutation(len(y))
-    other = clone(sampler).fit(X.iloc[shuffled], y[shuffled])
-    np.testing.assert_array_equal(other.transform(X), features)
     batches = clone(sampler)
-    for part in np.array_split(shuffled, 3):
+    for part in np.array_split(np.arange(len(y)), 3):
         batches.partial_fit(X.iloc[part], y[part])
     np.testing.assert_array_equal(batches.transform(X), features)
     halves = [clone(sampler).partial_fit(X[s], y[s]) for s in np.s_[:150, 150:]]
@@ -186,14 +183,34 @@ def test_order_and_batches_of_rows_do_not_matter(table):
     assert not np.allclose(seed.transform(X), features)
 
 
-def test_weights_count_rows(table):
+def test_weights(table):
+    """Rows without weight count nothing, and the unit of the weights is arbitrary."""
     X, y = table
-    counts = np.random.default_rng(0).integers(0, 3, len(y))
-    repeated = np.repeat(np.arange(len(y)), counts)
+    weights = np.random.default_rng(0).integers(0, 3, len(y))
     sampler = AnovaSampler(n_components=50, random_state=0)
-    weighted = sampler.fit(X, y, sample_weight=counts).transform(X)
-    expected = clone(sampler).fit(X.iloc[repeated], y[repeated]).transform(X)
-    np.testing.assert_allclose(weighted, expected, atol=1e-9)
+    expected = sampler.fit(X, y, sample_weight=weights).transform(X)
+    counted = weights > 0
+    found = clone(sampler).fit(X[counted], y[counted], weights[counted]).transform(X)
+    np.testing.assert_array_equal(found, expected)
+    found = clone(sampler).fit(X, y, 4.0 * weights).transform(X)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+    plain = clone(sampler).fit(X[counted], y[counted]).transform(X)
+    assert np.abs(plain - expected).max() > 1e-3
+
+
+def test_a_column_of_targets_is_a_vector(table):
+    """Of numbers and of labels, which may be strings."""
+    X, y = table
+    bins = np.digitize(y, np.quantile(y, [0.3, 0.7]))
+    sampler = AnovaSampler(n_components=50, random_state=0)
+    for targets in (y, np.array([0, 2, 1])[bins], np.array(["a", "c", "b"])[bins]):
+        expected = clone(sampler).fit(X, targets).transform(X)
+        for column in (targets[:, None], pd.DataFrame({"y": targets})):
+            found = clone(sampler).fit(X, column)
+            np.testing.assert_array_equal(found.transform(X), expected)
+        found = clone(sampler).partial_fit(X[:150], targets[:150])
+        found.partial_fit(X[150:], targets[150:, None])
+        np.testing.assert_array_equal(found.transform(X), expected)
 
 
 def test_frozen_sampler_is_small_and_the_same(table, fitted):
