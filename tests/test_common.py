@@ -32,7 +32,7 @@ Classifier, Regressor = NadarayaWatsonClassifier, NadarayaWatsonRegressor
 FEW_COLUMNS = {"n_components": 20, "random_state": 0}
 FEW_FOLDS = {"n_folds": 2, "random_state": 0}
 RIDGE = RandomFeatureRidge, RandomFeatureRidgeClassifier
-# their kernels, metrics and folds are chosen by leaving out rows, whatever their weights
+# their kernels, metrics and folds are chosen by leaving out rows, not weights
 LEARNED = AnovaSampler, KernelClassifier, KernelRegressor, LearnedMetric
 # Always: each public estimator, all but these as constructed.
 EACH_ESTIMATOR = [

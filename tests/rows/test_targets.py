@@ -23,7 +23,7 @@ from sklearn_crt import (
 
 from ..cases import array_libraries
 
-METRIC = LearnedMetric(method="evidence", columns="linear")
+METRIC = LearnedMetric(method="evidence", columns="linear", random_state=0)
 CLASSIFIERS = [
     NadarayaWatsonClassifier(sigma=2.0),
     NadarayaWatsonClassifier(OPRFSampler(random_state=0)),
