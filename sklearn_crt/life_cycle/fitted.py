@@ -8,13 +8,14 @@ new value, never a mixture of both, and a fit that fails leaves the estimator un
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 
 from .._compat import (
     DOC_LINK,
@@ -34,6 +35,7 @@ from ..arrays.validation import (
 
 # maximum number of entries of X that are kept before the map is fixed
 KEPT_ENTRIES = 2**22
+_VERSION = "_sklearn_crt_version"  # its name in the state of a pickled estimator
 T = TypeVar("T")
 Step = Callable[[], None]  # called after each part of the work, for progress bars
 
@@ -359,6 +361,25 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         self._value = self._value.frozen()
         return self
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for pickling, together with the version of the package."""
+        return {**super().__getstate__(), _VERSION: _package_version()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the state, and warn if another version of the package stored it."""
+        state = dict(state)
+        stored_by, current = state.pop(_VERSION, "unknown"), _package_version()
+        if stored_by != current:
+            warnings.warn(
+                InconsistentVersionWarning(
+                    estimator_name=type(self).__name__,
+                    current_sklearn_version=f"{current} of sklearn_crt",
+                    original_sklearn_version=f"{stored_by} of sklearn_crt",
+                ),
+                stacklevel=2,
+            )
+        super().__setstate__(state)
+
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether the estimator is fitted."""
         return "_value" in vars(self)
@@ -371,6 +392,13 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _package_version() -> str:
+    """Return the version of the package."""
+    from .. import __version__  # not at import, when the package has no version yet
+
+    return __version__
 
 
 def value_of(estimator: Any) -> Any:
