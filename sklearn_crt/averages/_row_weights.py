@@ -118,7 +118,10 @@ def prediction_weights(keys: Keys, X: Any) -> Iterator[np.ndarray]:
 def kernel_of_model(model: Any) -> Any:
     """Return the fitted kernel of an estimator, or its parameter before ``fit``."""
     value = vars(model).get("_value")
-    return model.kernel if value is None else value.kernel_in_use
+    if value is None:
+        return model.kernel
+    # the parameter of the fit suffices, and is known before anything is learned
+    return value.kernel_in_use if value.is_learned else model._fit_params["kernel"]
 
 
 def stores_rows(model: Any) -> bool:

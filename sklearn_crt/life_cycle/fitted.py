@@ -8,6 +8,7 @@ new value, never a mixture of both, and a fit that fails leaves the estimator un
 
 from __future__ import annotations
 
+import sys
 import warnings
 from abc import ABC, ABCMeta, abstractmethod
 from collections.abc import Callable
@@ -117,6 +118,11 @@ class LearnedValue(FittedValue):
     @abstractmethod
     def _without_rows(self) -> Self:
         """Return a copy without what is only needed for adding rows."""
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether the solution is there, so that reading it takes no time."""
+        return self.known is not None or "solution" in vars(self)
 
     @cached_property
     def solution(self) -> Any:
@@ -361,6 +367,18 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         self._value = self._value.frozen()
         return self
 
+    def __dir__(self) -> list[str]:
+        """Return the available attributes that need not be learned first.
+
+        After ``partial_fit`` and ``merge``, reading such an attribute learns it, which
+        can take as long as ``fit``. A display of the estimator shows what is listed.
+        """
+        kind, value = type(self), vars(self).get("_value")
+        names = list(object.__dir__(self))
+        if not getattr(value, "is_learned", True):
+            names = [name for name in names if not _is_learned_property(kind, name)]
+        return [name for name in names if hasattr(self, name)]
+
     def __getstate__(self) -> dict[str, Any]:
         """Return the state for pickling, together with the version of the package."""
         return {**super().__getstate__(), _VERSION: _package_version()}
@@ -394,11 +412,31 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         return tags
 
 
+def solution_for_names(transformer: Any) -> Any:
+    """Return the solution if it has been learned, for the names of output columns.
+
+    A display asks for these names, so they must not start the learning.
+    """
+    value = transformer._value
+    if not value.is_learned:
+        raise NotFittedError(
+            f"The number of output columns of this {type(transformer).__name__} is "
+            "determined when it first transforms rows after partial_fit or merge. Call "
+            "transform first."
+        )
+    return value.solution
+
+
+def _is_learned_property(kind: type, name: str) -> bool:
+    """Return whether a name is a property of this package, which may have to learn."""
+    found = getattr(kind, name, None)
+    package = __name__.partition(".")[0]
+    return isinstance(found, property) and found.fget.__module__.startswith(package)
+
+
 def _package_version() -> str:
     """Return the version of the package."""
-    from .. import __version__  # not at import, when the package has no version yet
-
-    return __version__
+    return sys.modules[__name__.partition(".")[0]].__version__
 
 
 def value_of(estimator: Any) -> Any:

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from .._compat import Interval, RandomState, StrOptions, TypedTransformerMixin
 from ..arrays.namespaces import Array, to_host, to_namespace_of
 from ..arrays.validation import as_kind, refuse_device, validate_rows
-from ..life_cycle.fitted import Batch, Step, no_step
+from ..life_cycle.fitted import Batch, Step, no_step, solution_for_names
 from ..life_cycle.supervised import BatchesMixin, SampleValue, TargetsLifeCycle
 from ..rows import (
     Rows,
@@ -350,7 +350,7 @@ class LearnedMetric(
 
     @property
     def _n_features_out(self) -> int:
-        return len(self._value.solution.components)
+        return len(solution_for_names(self).components)
 
     # ------------------------------------------------------------- transforming
     def transform(self, X: TableLike) -> Array:
