@@ -309,7 +309,9 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
 
         Use this method to combine models that were fitted to different parts of the
         data, for instance in different processes. Up to rounding, the merged model is
-        the same as a model fitted to all rows, whatever the order of the parts.
+        the same as a model fitted to the rows of this estimator, followed by those of
+        the other one. Only random samples can differ: from parts that are too large to
+        be stored, other rows may be drawn than from all rows together.
 
         Parameters
         ----------

@@ -212,10 +212,10 @@ class CentersRBFSampler(
     same centres as ``fit`` on all rows in the same order, regardless of how they are
     divided into batches. ``merge`` combines the samples of two samplers. As long as the
     combined sample contains all rows, the result is the same as if ``fit`` had been
-    called on all rows, in any order. If ``centers`` is an array, no rows are kept; the
-    centres are fixed, and the rows only determine sigma. ``freeze`` keeps only the
-    centres. Note that these can include training rows, because the centre of a cluster
-    with a single row is that row itself.
+    called on the rows of both, in this order. If ``centers`` is an array, no rows are
+    kept; the centres are fixed, and the rows only determine sigma. ``freeze`` keeps
+    only the centres. Note that these can include training rows, because the centre of a
+    cluster with a single row is that row itself.
 
     References
     ----------
