@@ -19,6 +19,7 @@ from ..rows import TableLike
 _LEAST_LEVEL = 1e-13
 # relative tolerance for comparing cumulative weights with a level
 _ROUNDING = 1e-12
+_MARGIN = 1e-8  # relative to the standard deviation of the targets
 # Rows whose predictions have similar standard deviations form a group with its own
 # error distribution. If there are several groups, each has at least _ROWS_PER_GROUP
 # rows.
@@ -94,6 +95,7 @@ class LeftOut(NamedTuple):
     targets: np.ndarray  # (n, k)
     variances: np.ndarray  # (n, k), in units of the noise variance
     weights: np.ndarray  # (n,)
+    fitted: np.ndarray | None = None  # (n, k), predictions by the model of all rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,16 +107,28 @@ class Errors:
     deviations: np.ndarray
     weights: np.ndarray  # (n,)
     most_groups: int = _MOST_GROUPS  # each group has its own distribution of errors
+    # (n, k), ratios of the residuals. If many rows are equal and have equal targets, a
+    # new row of this kind has the error of the residuals, which the errors of left-out
+    # rows only approach. Each row therefore counts with the outer of the two.
+    inner: np.ndarray | None = None
+    margin: np.ndarray | float = 0.0  # (k,), for rounding errors of the residuals
 
     @classmethod
     def of(cls, rows: LeftOut, limits: tuple[np.ndarray, np.ndarray] | None) -> Errors:
         """Return the error distribution for predictions that are clipped to limits."""
-        predictions = rows.predictions
+        predictions, fitted = rows.predictions, rows.fitted
         if limits is not None:
             predictions = np.clip(predictions, *limits)
+            fitted = None if fitted is None else np.clip(fitted, *limits)
         deviations = np.sqrt(1 + rows.variances)
         ratios = (rows.targets - predictions) / deviations
-        return cls(ratios, np.where(np.isnan(ratios), np.inf, deviations), rows.weights)
+        return cls(
+            ratios=ratios,
+            deviations=np.where(np.isnan(ratios), np.inf, deviations),
+            weights=rows.weights,
+            inner=None if fitted is None else (rows.targets - fitted) / deviations,
+            margin=_MARGIN * np.std(rows.targets, axis=0),
+        )
 
     def quantiles(self, deviations: np.ndarray, levels: np.ndarray) -> np.ndarray:
         """Return quantiles of the errors of new rows, (n_queries, k, n_levels).
@@ -129,7 +143,10 @@ class Errors:
         for level in levels:
             side = 1.0 if level >= 0.5 else -1.0
             # unknown errors count as infinite, so they widen the intervals
-            ratios = np.where(unknown, np.inf, side * self.ratios)
+            ratios = side * self.ratios
+            if self.inner is not None:
+                ratios = np.maximum(ratios, side * self.inner + self.margin)
+            ratios = np.where(unknown, np.inf, ratios)
             level = max(level, 1 - level)
             found.append(side * self._quantile(ratios, deviations, level))
         return np.stack(found, axis=-1)

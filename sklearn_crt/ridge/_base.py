@@ -31,7 +31,7 @@ from ..samplers._kernel_parameter import (
     transformer_for,
 )
 from ._effects import EffectsMixin
-from ._sums import FEWEST, RidgeSums, Settings, results, unexplained
+from ._sums import FEWEST, RidgeSums, Settings, results, variances
 
 # weights with a larger mean are unlikely to be counts of repeated rows
 _MOST_MEAN_WEIGHT = 10.0
@@ -219,8 +219,11 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
     @staticmethod
     def _variances(solution, rows):
         """Return variances of predictions in units of the noise."""
-        (found,) = results(solution.sampler, rows, lambda Z: (solution.variance(Z),))
-        return found + unexplained(solution, rows)
+
+        def function(Z, part):
+            return (variances(solution, Z, part),)
+
+        return results(solution.sampler, rows, function)[0]
 
     def _scores(self, rows):
         solution = self._value.solution

@@ -222,12 +222,12 @@ class RandomFeatureRidgeClassifier(
     def _expected(self, value, rows):
         """Return the predicted indicators of the classes, (n, k)."""
         solution = value.solution
-        return results(solution.sampler, rows, lambda Z: (solution.predict(Z),))[0]
+        return results(solution.sampler, rows, lambda Z, _: (solution.predict(Z),))[0]
 
     def _probabilities(self, rows):
         solution = self._value.solution
 
-        def probabilities(Z):
+        def probabilities(Z, _):
             return (solution.calibration.probabilities(solution.predict(Z)),)
 
         (found,) = results(solution.sampler, rows, probabilities)

@@ -14,7 +14,7 @@ from ..life_cycle.supervised import NumbersMixin
 from ..rows import Sigma
 from ..samplers._kernel_parameter import KernelLike
 from ._base import BaseRandomFeatureRidge
-from ._sums import results, unexplained
+from ._sums import results, variances
 
 
 class RandomFeatureRidge(
@@ -264,18 +264,17 @@ class RandomFeatureRidge(
         """Return predictions, and their variances relative to the noise."""
         solution = value.solution
 
-        def predictions(Z):
+        def predictions(Z, part):
+            if not (variance or value.settings.clip):
+                return (solution.predict(Z),)
+            found = variances(solution, Z, part)
             if not value.settings.clip:
-                mean = solution.predict(Z)
-                return (mean, solution.variance(Z)) if variance else (mean,)
-            found = solution.variance(Z)
+                return solution.predict(Z), found
             mean = solution.predict(Z, found)
             return np.clip(mean, solution.least, solution.most), found
 
         mean, *rest = results(solution.sampler, rows, predictions)
-        if not (variance and rest):
-            return mean, None
-        return mean, rest[0] + unexplained(solution, rows)
+        return mean, rest[0] if rest else None
 
     def _expected(self, value, rows):
         """Return the same predictions as ``predict``, (n, k)."""
