@@ -188,7 +188,7 @@ class RidgeSums(MapSums):
             if sample is None:
                 most = _SAMPLED_ENTRIES // max(1, batch.X.shape[1])
                 size = min(_N_SAMPLED, max(_LEAST_SAMPLED, most))
-                sample = _sampled((batch,), size, self.n_before, by_weight=True)
+                sample = sampled_rows((batch,), size, self.n_before, by_weight=True)
             else:
                 sample = sample.with_rows(*batch[:3])
             step()
@@ -212,10 +212,6 @@ class RidgeSums(MapSums):
 
     def without_map(self) -> RidgeSums:
         return replace(self, sampler=None, path=(None,) * len(self.path))
-
-    def with_map_of(self, sampler: Any) -> RidgeSums:
-        value = replace(self, sampler=sampler)
-        return replace(value, path=value._members())
 
     # -------------------------------------------------------------------- sigma
     def _members(self) -> tuple[Any, ...]:
@@ -263,13 +259,17 @@ class RidgeSums(MapSums):
         """
         value = replace(self, kept=())
         if self.learns_columns:
-            value = value.with_columns_of(_sampled(batches, N_DRAWN))
-        value = replace(value, path=value._members())
+            value = value.with_columns_of(sampled_rows(batches, N_DRAWN))
+        value = value.with_candidates()
         n_rows = sum(batch.X.shape[0] for batch in batches)
         size = value.n_rows_for_sigma(n_rows)
         if size is None:
             return value
-        return value.with_best_sigma_of_sample(_sampled(batches, size), n_rows)
+        return value.with_best_sigma_of_sample(sampled_rows(batches, size), n_rows)
+
+    def with_candidates(self) -> RidgeSums:
+        """Return a copy with a fitted sampler for each candidate sigma."""
+        return replace(self, path=self._members())
 
     def n_rows_for_sigma(self, n_rows: int) -> int | None:
         """Return the size of the sample on which sigma is selected.
@@ -293,14 +293,14 @@ class RidgeSums(MapSums):
 
     def with_best_sigma_of_sample(self, part: RowSample, n_rows: int) -> RidgeSums:
         """Return a copy with the sigma that is best on a sample of all ``n_rows``."""
-        path = self.path
-        if self._is_wide(n_rows):
-            width = self.n_components // 2
+        path, width = self.path, self.n_components
+        if width is not None and self._is_wide(n_rows):
+            width //= 2
             path = tuple(with_n_components(member, width) for member in path)
         rows = Batch(part.X, part.y, part.given_weights)
         on_part = replace(self, path=path, n_before=0)._with_sums_of((rows,))
         # enough rows to compare candidates
-        sample = _sampled((rows,), _N_SAMPLED // 2, by_weight=True)
+        sample = sampled_rows((rows,), _N_SAMPLED // 2, by_weight=True)
         found = replace(on_part, sample=sample).solution
         best = self.path[path.index(found.sampler)]
         value = replace(self, path=(best,), balances=found.is_balanced)
@@ -439,7 +439,7 @@ def results(
     X: Rows,
     function: Callable[[np.ndarray, Rows], tuple[np.ndarray, ...]],
 ) -> list[np.ndarray]:
-    """Return the arrays that a function computes from features, in float64, and rows."""
+    """Return the arrays that a function computes from features (float64) and rows."""
     path = (sampler,)
     check_n_columns(sampler, X)
 
@@ -459,13 +459,14 @@ def results(
     return [np.concatenate(each) for each in zip(*blocks, strict=True)]
 
 
-def _sampled(
+def sampled_rows(
     batches: Sequence[Batch], size: int, n_before: int = 0, *, by_weight: bool = False
 ) -> RowSample:
     """Return a sample of the rows of consecutive batches, drawn by their positions."""
-    options = {"seed": _SEED, "size": size, "by_weight": by_weight}
     first, *others = batches
-    sample = RowSample.of(*first[:3], n_before=n_before, **options)
+    sample = RowSample.of(
+        *first[:3], seed=_SEED, size=size, n_before=n_before, by_weight=by_weight
+    )
     for batch in others:
         sample = sample.with_rows(*batch[:3])
     return sample

@@ -134,10 +134,6 @@ class MapSums(LearnedValue):
         """Return a copy without the sampler, so that less data is transferred."""
         return replace(self, sampler=None)
 
-    def with_map_of(self, sampler: Any) -> Self:
-        """Return a copy with the fitted sampler that computed its features."""
-        return replace(self, sampler=sampler)
-
 
 def check_n_columns(sampler: Any, X: Any) -> None:
     """Raise scikit-learn's error if the number of columns does not match."""
