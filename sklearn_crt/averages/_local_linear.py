@@ -19,8 +19,8 @@ from ..samplers._kernel_parameter import (
 )
 from ._base import BaseNadarayaWatson
 from ._classifier import NadarayaWatsonClassifier
-from ._exact import RowAverages
-from ._local_targets import LocalLinear, Slopes
+from ._fitted_averages import RowAverages
+from ._local_fits import LocalLinear, Slopes
 from ._prototypes import Prototypes
 from ._regressor import NadarayaWatsonRegressor
 
@@ -246,8 +246,8 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         self.remainder = remainder
         self.clip = clip
 
-    def _decode(self, value, rows):
-        predictions = super()._decode(value, rows)
+    def _decode(self, value, rows, totals=None):
+        predictions = super()._decode(value, rows, totals)
         return value.seen.clipped(predictions) if self.clip else predictions
 
 

@@ -16,7 +16,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from ..arrays.threads import blas_within_processors
 from ..averages._base import BaseNadarayaWatson
-from ..averages._sampler_sigma import SampledRows
+from ..averages._sigma_choice import SampledRows
 from ..life_cycle.fitted import (
     Batch,
     check_params,
@@ -378,7 +378,7 @@ def _with_best_sigma(model, sampler, blocks, sample_weight):
 def _sample_of(shell, block):
     """Return those rows of a block that may be used to choose sigma."""
     model, batch = read_rows(shell, *block[:3])
-    rows = SampledRows.of([batch], empty_value(model, batch).targets)
+    rows = SampledRows.of([batch], empty_value(model, batch).targets, block.n_before)
     return FittedPart(rows, columns_of(model))
 
 

@@ -248,7 +248,7 @@ class SimilarityMixin:
         -----
         Kernel averages and local linear fits compute two quantities for each row, and
         for up to 2000 training rows, each of which is left out in turn: the total
-        kernel weight (``log_weights``), and the mean distance to the five nearest of up
+        kernel weight, and the mean distance to the five nearest of up
         to 10,000 training rows in standardised columns. The second quantity also
         detects changes in columns that the kernel ignores because they have little
         effect on the targets, for instance after they have been shrunk by a
