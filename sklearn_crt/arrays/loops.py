@@ -83,12 +83,6 @@ def dense_product(rows: Any, weights: Array, out: np.ndarray | None = None) -> A
     return namespace_of(rows).matmul(rows, weights)
 
 
-def stack(weights: Array, scale: Any, offsets: Array) -> Array:
-    """Return the matrix that maps (x, 1, r) to scale * w.x + offset + r."""
-    xp = namespace_of(weights)
-    return xp.concat([scale * weights, offsets, xp.ones_like(offsets)], axis=-2)
-
-
 def affine(
     rows: Array,
     stacked: Array,
