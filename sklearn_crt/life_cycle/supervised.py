@@ -176,10 +176,9 @@ class LabelsMixin:
 
         The rows are added to those of earlier calls to ``fit`` and ``partial_fit``. As
         long as all batches together have no more than about 4 million entries, the
-        model is the same as after ``fit`` on all rows, whatever the order of the
-        batches. Models with an exact kernel keep all rows. Beyond that size, all other
-        models discard the rows, their feature map stays fixed, and memory use stays
-        constant.
+        model is the same as after ``fit`` on all rows in the same order. Models with an
+        exact kernel keep all rows. Beyond that size, all other models discard the rows,
+        their feature map stays fixed, and memory use stays constant.
 
         Parameters
         ----------
@@ -291,10 +290,10 @@ class BatchesMixin:
         """Add a batch of training rows.
 
         The rows are added to those of earlier calls to ``fit`` and ``partial_fit``. The
-        result is the same as after ``fit`` on all rows, whatever the order of the
-        batches, except for very large data: if all batches together have more than
-        about 4 million entries, regressors without an exact kernel discard the rows.
-        Beyond that size, their feature map stays fixed, and memory use stays constant.
+        result is the same as after ``fit`` on all rows in the same order, except for
+        very large data: if all batches together have more than about 4 million entries,
+        regressors without an exact kernel discard the rows. Beyond that size, their
+        feature map stays fixed, and memory use stays constant.
 
         Transformers learn from a sample of all rows when the result is first needed.
         Later batches may contain new labels and new categories. In ``AnovaSampler``,

@@ -341,13 +341,10 @@ class BaseFeatureSampler(
     ) -> Self:
         """Update the fitted sampler with another batch of rows.
 
-        The result is the same as if ``fit`` had been called on all rows at once. The
-        order of the batches matters only if a sample of the rows is used: with more
-        than 1000 rows for ``sigma="median"`` and for discrete, clustered and hybrid
-        maps, and, for anchored maps, with more than ``n_anchors`` rows. The feature map
-        depends on all rows, so pass all batches first, then call ``freeze()``, and only
-        then ``transform``. A warning is issued if a batch changes the features after
-        they have been used.
+        The result is the same as if ``fit`` had been called on all rows at once, in the
+        same order. The feature map depends on all rows, so pass all batches first, then
+        call ``freeze()``, and only then ``transform``. A warning is issued if a batch
+        changes the features after they have been used.
 
         Parameters
         ----------

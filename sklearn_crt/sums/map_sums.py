@@ -2,8 +2,8 @@
 
 Accumulated sums are valid only for the feature map that computed the features, and the
 map of a sampler may depend on all training rows. The first rows are therefore kept
-until the map is fixed. As long as they are kept, the order of the batches does not
-matter.
+until the map is fixed. As long as they are kept, the result is the same for one batch
+and for many.
 """
 
 from __future__ import annotations
