@@ -40,21 +40,23 @@ def make_trigonometric_map(
     if drawn is not None:
         frequencies, phase = drawn.frequencies, drawn.phase
     else:
-        rng, m = statistics.frequency_stream(), columns.n_frequencies
+        rng = statistics.frequency_stream()
+        sizes = columns.n_frequencies, statistics.n_features
         if draw is None:
-            frequencies = coupling.draw(radial_law, m, statistics.n_features, rng)
+            frequencies = coupling.draw(radial_law, *sizes, rng)
         else:
-            frequencies = draw(m, statistics.n_features, rng)
+            frequencies = draw(*sizes, rng)
         (phase_rng,) = rng.spawn(1)
-        phase = phase_rng.uniform(0, 2 * math.pi, size=m if single else None)
+        size = columns.n_frequencies if single else None
+        phase = phase_rng.uniform(0, 2 * math.pi, size=size)
     return TrigonometricMap(
-        frame=sampler._frame(statistics),
-        n_components=sampler.n_components,
-        frequencies=frequencies,
-        coupling=coupling,
-        columns=columns,
-        radial=radial,
-        phase=phase,
+        sampler._frame(statistics),
+        sampler.n_components,
+        frequencies,
+        coupling,
+        columns,
+        radial,
+        phase,
         **fields,
     )
 
