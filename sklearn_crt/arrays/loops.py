@@ -83,12 +83,6 @@ def dense_product(rows: Any, weights: Array, out: np.ndarray | None = None) -> A
     return namespace_of(rows).matmul(rows, weights)
 
 
-def stack(weights: Array, scale: Any, offsets: Array) -> Array:
-    """Return the matrix that maps (x, 1, r) to scale * w.x + offset + r."""
-    xp = namespace_of(weights)
-    return xp.concat([scale * weights, offsets, xp.ones_like(offsets)], axis=-2)
-
-
 def affine(
     rows: Array,
     stacked: Array,
@@ -130,8 +124,10 @@ def fast_exponential() -> tuple[np.ufunc, float]:
     return (np.exp2, 1 / math.log(2)) if has_fast_tangent() else (np.exp, 1.0)
 
 
-def exp_products(left: np.ndarray, right: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Write exponentials of left @ right.T to ``out``.
+def exp_products(
+    left: np.ndarray, right: np.ndarray, out: np.ndarray, logs: np.ndarray | None = None
+) -> np.ndarray:
+    """Write exponentials of left @ right.T to ``out``, and the products to ``logs``.
 
     ``left`` must already be multiplied by the factor that ``fast_exponential`` returns.
     Results that would be subnormal or zero are replaced by approximately the smallest
@@ -139,11 +135,11 @@ def exp_products(left: np.ndarray, right: np.ndarray, out: np.ndarray) -> np.nda
     """
     # left (n, d), right (m, d) -> (n, m)
     exponential, factor = fast_exponential()
-    logs = np.matmul(left, right.T, out=out)
+    logs = np.matmul(left, right.T, out=out if logs is None else logs)
     least = _LEAST_NORMAL[logs.itemsize] * factor
     if logs.min() < least:
         np.maximum(logs, logs.dtype.type(least), out=logs)
-    return exponential(logs, out=logs)
+    return exponential(logs, out=out)
 
 
 def with_opposites(
@@ -198,6 +194,11 @@ def itemsize(array: Array) -> int:
 def least_log(array: Array) -> float:
     """Return the finite number that represents log(0), so that no difference is NaN."""
     return _LEAST_LOG[itemsize(array)]
+
+
+def least_normal_log(array: Array) -> float:
+    """Return approximately the log of the smallest normal number."""
+    return _LEAST_NORMAL[itemsize(array)]
 
 
 def largest_log(logs: Array, axis: int) -> Array:

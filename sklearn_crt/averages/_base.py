@@ -24,7 +24,6 @@ from ..arrays.validation import validate_rows
 from ..exceptions import ApproximationWarning
 from ..life_cycle.fitted import LifeCycle, value_of, with_value
 from ..life_cycle.intervals import SimilarityMixin
-from ..life_cycle.out_of_fold import METRIC_CONSTRAINTS
 from ..life_cycle.supervised import SupervisedLifeCycle
 from ..maps import FeatureMap
 from ..rows import Sigma, TableLike
@@ -36,12 +35,16 @@ from ..samplers._kernel_parameter import (
     is_row_kernel,
     resolve_sampler,
 )
-from ._exact import ExactAverages, exact_averages
-from ._features import FeatureAverages
+from ._feature_averages import N_EFFECTIVE, ApproximationError, FeatureAverages
+from ._fitted_averages import Averages, ExactAverages, exact_averages
+from ._kernel_rows import kernel_totals
 from ._prototypes import Prototypes, prototype_averages
-from ._row_weights import RowWeightsMixin, kernel_of_model
-from ._similarity import Similarity, keeps_all_rows
-from ._sums import N_EFFECTIVE, ApproximationError, Averages
+from ._training_rows import (
+    RowWeightsMixin,
+    Similarity,
+    keeps_all_rows,
+    kernel_of_model,
+)
 
 _N_CHECKED = 256  # number of training rows at which features are checked
 _FEW_FEATURES = 25  # with fewer effective features, relative errors exceed 1 / 5
@@ -70,19 +73,11 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
     _parameter_constraints: dict = {
         "kernel": [*KERNEL_CONSTRAINTS, Prototypes],
         "sigma": SIGMA_CONSTRAINTS,
-        "metric": METRIC_CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        kernel: KernelLike = "gaussian",
-        *,
-        sigma: Sigma = "auto",
-        metric: Any = None,
-    ):
+    def __init__(self, kernel: KernelLike = "gaussian", *, sigma: Sigma = "auto"):
         self.kernel = kernel
         self.sigma = sigma
-        self.metric = metric
 
     @property
     def _transformer(self) -> Any:
@@ -139,10 +134,10 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         return validate_rows(self, X, reset=False, keep_library=self._keeps_library(X))
 
     @staticmethod
-    def _sums(keys, rows):
+    def _sums(keys, rows, **options):
         """Yield slices of validated rows and their kernel sums."""
         call = blas_within_processors(rows.shape[0])
-        blocks = call(keys.sums, rows)
+        blocks = call(keys.sums, rows, **options)
         while (block := call(next, blocks, None)) is not None:
             yield block
 
@@ -215,7 +210,9 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         return ApproximationError(model._squeezed(std), n_effective)
 
     def _scores(self, rows):
-        scores = Similarity.of(self._value).compared(to_host(rows)).scores
+        call, on_host = blas_within_processors(rows.shape[0]), to_host(rows)
+        logs = call(kernel_totals, self._value.solution, on_host).logs
+        scores = Similarity.of(self._value).compared(on_host, logs).scores
         return self._cast(scores, rows)
 
     def _squeezed(self, values):

@@ -2,105 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 
 from .._compat import StrOptions
 from ..arrays.namespaces import (
-    Array,
     asarray_like,
-    at_least,
     joined,
     namespace_of,
     taken,
-    to_host,
     to_namespace_of,
 )
 from ..arrays.validation import to_fit_namespace
-from ..life_cycle.fitted import computed_once
 from ..life_cycle.supervised import LabelsMixin
 from ..rows import Sigma, TableLike
-from ..rows.sample import DistinctSample
 from ..samplers._kernel_parameter import KernelLike
 from ..sums.errors import trust
 from ._base import BaseNadarayaWatson
-from ._exact import ExactAverages, RowAverages
-from ._row_weights import all_rows, effective_sizes
-from ._sums import normalised, probabilities
+from ._class_probabilities import Smoothing, normalised, probabilities
+from ._fitted_averages import RowAverages
 from ._targets import OneHot
-
-# candidates for the amount and the exponent
-_AMOUNTS = np.geomspace(0.05, 10, 9).tolist()
-_EXPONENTS = (2.0 ** np.arange(-0.75, 2.25, 0.25)).tolist()
-# The leave-one-out log loss includes this number of additional rows with random labels.
-# Without them, it would be too optimistic if none of a few rows is misclassified, or in
-# a learned metric, which depends on the labels of all rows.
-_RANDOM_ROWS = 2
-_MOST_ROWS, _LEAST_ROWS = 1000, 200  # limits on the number of rows left out one by one
-_MOST_PRODUCTS = 2**33  # limit on the number of kernel values times target columns
-
-
-class Smoothing(NamedTuple):
-    """Additive smoothing and temperature scaling of class frequencies.
-
-    If the frequencies p of K classes are based on effectively n training rows, the
-    probabilities are proportional to ((n p + amount / K) / (n + amount))^exponent. The
-    order of the classes by probability does not change, and no probability is 0 or 1.
-    """
-
-    amount: float = 1.0  # number of rows to add, divided equally among the classes
-    exponent: float = 1.0
-    rows_per_weight: float = 1.0  # makes results independent of the unit of the weights
-
-    @classmethod
-    def of(cls, value: RowAverages) -> Smoothing:
-        """Return the smoothing with the lowest leave-one-out log loss."""
-        return computed_once(value, "smoothing", lambda: cls._best(value))
-
-    @classmethod
-    def _best(cls, value: Any) -> Smoothing:
-        keys = value.solution
-        X, y, weights = all_rows(keys)
-        if not isinstance(value, ExactAverages):
-            # leave-one-out frequencies cannot be computed without the rows
-            return cls(rows_per_weight=max(1.0, float(len(y) / weights.sum())))
-        n_columns = keys.targets.n_averages + keys.targets.n_products(X.shape[1])
-        n_rows = int(_MOST_PRODUCTS // (len(y) * n_columns))
-        n_rows = min(max(n_rows, _LEAST_ROWS), _MOST_ROWS)
-        few = DistinctSample.of([(X, y, weights)], n_rows)
-        # inverse of a typical weight, to which tiny weights hardly contribute
-        scale = float(few.weights.sum() / (few.weights @ few.weights))
-        parts = [sums.scores for _, sums in keys.sums(few.X, left_out=True)]
-        scores = np.maximum(np.concatenate(parts)[:, : keys.targets.n_averages], 0)
-        total = scores.sum(axis=1)
-        sizes = effective_sizes(keys, few.X, left_out=True)
-        # the remaining rows get the class prior, which smoothing does not change
-        rows = np.flatnonzero((total > 0) & np.isfinite(sizes))
-        shares, sizes = scores[rows] / total[rows, None], sizes[rows]
-        place = np.arange(len(rows)), few.y[rows]
-        added = _RANDOM_ROWS / (scale * few.weights.sum())
-
-        def loss(smoothing: Smoothing) -> float:
-            logs = np.log(smoothing.probabilities(shares, sizes))
-            return -float(few.weights[rows] @ (logs[place] + added * logs.mean(axis=1)))
-
-        return min((cls(a, t, scale) for a in _AMOUNTS for t in _EXPONENTS), key=loss)
-
-    def probabilities(self, shares: Array, sizes: np.ndarray) -> Array:
-        """Return smoothed probabilities, given frequencies and their sample sizes."""
-        # (n_rows, n_classes), (n_rows,) -> (n_rows, n_classes)
-        xp, n_classes = namespace_of(shares), shares.shape[1]
-        if n_classes == 1:
-            return shares
-        # where all kernel values vanish, the class prior remains unchanged
-        powers = np.where(np.isinf(sizes), 1.0, self.exponent)
-        added = self.amount / n_classes / (self.rows_per_weight * sizes)
-        powers, added = (asarray_like(a[:, None], shares) for a in (powers, added))
-        found = at_least(shares, 0.0) + added
-        found = (found / xp.max(found, axis=1, keepdims=True)) ** powers
-        return found / xp.sum(found, axis=1, keepdims=True)
 
 
 class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson):
@@ -146,13 +69,6 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         Dictionary that maps each label to the factor by which the weights of its rows
         are multiplied; classes that are not listed have weight 1. ``"balanced"`` gives
         all classes the same total weight; it is supported only by ``fit``.
-    metric : LearnedMetric or None, default=None
-        A :class:`~sklearn_crt.LearnedMetric`, which is learned from the training rows,
-        and in which distances are measured; it also scales the columns. The metric is
-        learned again without each of five folds of the rows, or ten folds if there are
-        fewer than 200 rows. Intervals, class probabilities, and a factor that shrinks
-        predicted numbers towards the mean target are based on predictions for the rows
-        of these folds. Rows cannot be added to a model with a metric.
 
     Attributes
     ----------
@@ -283,9 +199,8 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         *,
         sigma: Sigma = "auto",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
-        metric: Any = None,
     ):
-        super().__init__(kernel, sigma=sigma, metric=metric)
+        super().__init__(kernel, sigma=sigma)
         self.class_weight = class_weight
 
     def _encoder(self):
@@ -301,14 +216,16 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         """Proportion of each class, weighted by the sample weights."""
         return to_fit_namespace(self, self._value.seen.shares)
 
-    def _decode(self, value, rows, function, instead):
+    def _decode(self, value, rows, function, instead, **options):
         """Apply a function to the class scores of all rows, block by block.
 
-        It is called as ``function(scores, prior, weight)``, where ``weight`` is the
-        weight of the scores in an average with the class prior, and None stands for 1.
+        It is called as ``function(scores, prior, weight, totals)``, where ``weight`` is
+        the weight of the scores in an average with the class prior, and None stands for
+        1. ``options`` are those of ``KernelRows.sums``.
         """
         blocks, n_unreliable = [], 0
-        for _, (scores, _, error) in self._sums(value.solution, rows):
+        sums = self._sums(value.solution, rows, **options)
+        for _, (scores, _, error, totals) in sums:
             xp = namespace_of(scores)
             prior = asarray_like(value.seen.shares, scores)
             empty = ~xp.any(scores > 0, axis=1)
@@ -317,7 +234,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
                 weight = trust(xp.sum(scores, axis=1), error)[:, None]
                 unreliable = empty | (weight[:, 0] < 1)
             scores = xp.where(empty[:, None], prior, scores)
-            blocks.append(function(scores, prior, weight))
+            blocks.append(function(scores, prior, weight, totals))
             n_unreliable += int(xp.count_nonzero(unreliable))
         self._warn_unreliable(n_unreliable, instead)
         return joined(blocks)
@@ -337,9 +254,6 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
             frequent class.
         """
         model, rows = self._query(X, "predict")
-        if model._value.folds is not None:
-            found = model._calibrated(rows)
-            return to_namespace_of(model.classes_[found.argmax(axis=1)], X)
         instead = (
             "the class with the largest score is predicted, or the most frequent class "
             "if no score is positive"
@@ -371,29 +285,23 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
             partly or entirely replaces the probabilities (see the Notes of the class).
         """
         model, rows = self._query(X, "predict_proba")
-        if model._value.folds is not None:
-            return self._cast(model._calibrated(rows), X)
         instead = "the class prior is predicted there, in part or altogether"
         found = model._probabilities(model._value, rows, probabilities, instead)
         return self._cast(found, X)
 
-    def _calibrated(self, rows):
-        """Return probabilities that are calibrated out of fold, as a NumPy array."""
-        value = self._value
-        return value.folds(self._out_of_fold_predictions(value, rows)[0])
-
-    def _out_of_fold_predictions(self, value, rows):
-        instead = "the class prior is predicted there, in part or altogether"
-        found = to_host(self._probabilities(value, rows, probabilities, instead))
-        return found.astype(np.float64), None
-
     def _probabilities(self, value, rows, function, instead):
         """Return smoothed probabilities or, for features, results of ``function``."""
         if not isinstance(value, RowAverages):
-            return self._decode(value, rows, function, instead)
-        shares = self._decode(value, rows, probabilities, instead)
-        sizes = effective_sizes(value.solution, to_host(rows))
-        return Smoothing.of(value).probabilities(shares, sizes)
+            return self._decode(
+                value, rows, lambda *scores: function(*scores[:3]), instead
+            )
+        smoothing = Smoothing.of(value)
+
+        def smoothed(scores, prior, weight, totals):
+            shares = probabilities(scores, prior, weight)
+            return smoothing.probabilities(shares, totals.sizes)
+
+        return self._decode(value, rows, smoothed, instead, measured=True)
 
     def decision_function(self, X: TableLike) -> np.ndarray:
         """Return normalised class scores; the predicted class has the largest score.
@@ -414,10 +322,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         """
         model, rows = self._query(X, "decision_function")
         instead = "their scores are replaced by the class prior, in part or altogether"
-        if model._value.folds is not None:
-            scores = model._calibrated(rows)
-        else:
-            scores = model._probabilities(model._value, rows, normalised, instead)
+        scores = model._probabilities(model._value, rows, normalised, instead)
         if model.classes_.size == 2:
             scores = scores[:, 1] - scores[:, 0]
         return self._cast(scores, X)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._compat import Interval, StrOptions
 from ..arrays.namespaces import constant, joined, namespace_of
-from ..life_cycle.out_of_fold import METRIC_CONSTRAINTS
 from ..rows import Sigma, TableLike
 from ..samplers._kernel_parameter import (
     ROW_KERNEL_CONSTRAINTS,
@@ -20,8 +19,8 @@ from ..samplers._kernel_parameter import (
 )
 from ._base import BaseNadarayaWatson
 from ._classifier import NadarayaWatsonClassifier
-from ._exact import RowAverages
-from ._local_targets import LocalLinear, Slopes
+from ._fitted_averages import RowAverages
+from ._local_fits import LocalLinear, Slopes
 from ._prototypes import Prototypes
 from ._regressor import NadarayaWatsonRegressor
 
@@ -41,7 +40,6 @@ class LocalLinearMixin(BaseNadarayaWatson):
     _parameter_constraints: dict = {
         "kernel": [*ROW_KERNEL_CONSTRAINTS, Prototypes],
         "sigma": SIGMA_CONSTRAINTS,
-        "metric": METRIC_CONSTRAINTS,
         "alpha": _ALPHA_CONSTRAINTS,
         "remainder": [Interval(Real, 0, 1, closed="left")],
     }
@@ -147,13 +145,6 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     clip : bool, default=False
         Whether to clip predictions to the range of the training targets. Linear fits
         may exceed this range when they extrapolate beyond the training rows.
-    metric : LearnedMetric or None, default=None
-        A :class:`~sklearn_crt.LearnedMetric`, which is learned from the training rows,
-        and in which distances are measured; it also scales the columns. The metric is
-        learned again without each of five folds of the rows, or ten folds if there are
-        fewer than 200 rows. Intervals, class probabilities, and a factor that shrinks
-        predicted numbers towards the mean target are based on predictions for the rows
-        of these folds. Rows cannot be added to a model with a metric.
 
     Attributes
     ----------
@@ -249,15 +240,14 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         alpha: float | ArrayLike | Literal["auto"] = "auto",
         remainder: float = 1e-3,
         clip: bool = False,
-        metric: Any = None,
     ):
-        super().__init__(kernel, sigma=sigma, metric=metric)
+        super().__init__(kernel, sigma=sigma)
         self.alpha = alpha
         self.remainder = remainder
         self.clip = clip
 
-    def _decode(self, value, rows):
-        predictions = super()._decode(value, rows)
+    def _decode(self, value, rows, totals=None):
+        predictions = super()._decode(value, rows, totals)
         return value.seen.clipped(predictions) if self.clip else predictions
 
 
@@ -301,13 +291,6 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
         most ``remainder`` times the mean over all training rows are left out, except
         for the nearest 3 %. All rows are used if ``remainder`` is 0, or if there are at
         most 1000 training rows.
-    metric : LearnedMetric or None, default=None
-        A :class:`~sklearn_crt.LearnedMetric`, which is learned from the training rows,
-        and in which distances are measured; it also scales the columns. The metric is
-        learned again without each of five folds of the rows, or ten folds if there are
-        fewer than 200 rows. Intervals, class probabilities, and a factor that shrinks
-        predicted numbers towards the mean target are based on predictions for the rows
-        of these folds. Rows cannot be added to a model with a metric.
 
     Attributes
     ----------
@@ -355,8 +338,7 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
         sigma: Sigma = "auto",
         alpha: float | ArrayLike | Literal["auto"] = "auto",
         remainder: float = 1e-3,
-        metric: Any = None,
     ):
-        BaseNadarayaWatson.__init__(self, kernel, sigma=sigma, metric=metric)
+        BaseNadarayaWatson.__init__(self, kernel, sigma=sigma)
         self.alpha = alpha
         self.remainder = remainder

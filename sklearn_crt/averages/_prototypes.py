@@ -21,16 +21,15 @@ from ..arrays.validation import as_kind
 from ..life_cycle.fitted import Batch, Step, no_step
 from ..rows import Centers, Frame, Rows, Sigma, Statistics, resolve_sigma
 from ..rows.centers import DIGITS, allocate, distinct_rows, split_groups
-from ..rows.sample import hashes
 from ..samplers._kernel_parameter import (
     ROW_KERNEL_CONSTRAINTS,
     RowKernelLike,
     copied_sigma,
     row_kernel,
 )
-from ._exact import RowAverages
-from ._keys import Keys
-from ._sigma import WIDE_OCTAVES, HeldOutRows, best_multiple_left
+from ._fitted_averages import RowAverages
+from ._kernel_rows import DrawnRows, KernelRows
+from ._sigma_choice import WIDE_OCTAVES, HeldOutRows, best_multiple_left
 from ._targets import Targets
 
 _N_BINS = 8  # number of groups of rows with similar numerical targets
@@ -345,7 +344,7 @@ class PrototypeAverages(RowAverages):
         fitted.prototypes_ = Centers(points, weights)
         return fitted
 
-    def _learn(self, step: Step = no_step) -> Keys:
+    def _learn(self, step: Step = no_step) -> KernelRows:
         """Choose ``sigma`` and the targets, and compute the prototypes."""
         whole = Points.joined(self.points)
         sigma, rows = self._first_sigma(), whole.centers.points
@@ -371,13 +370,15 @@ class PrototypeAverages(RowAverages):
 
     def _some(self, whole):
         """Return the rows that are held out to choose ``sigma`` and the targets."""
-        rows, weights = whole.centers.points, whole.centers.weights
-        keys = hashes(rows, whole.y)
-        _, first, places = np.unique(keys, return_index=True, return_inverse=True)
-        totals = np.bincount(places, weights)  # copies are held out together
-        own = first[:_N_LEFT]
-        totals = totals[:_N_LEFT].astype(weights.dtype)
-        return HeldOutRows(rows[own], whole.y[own], totals, own)
+        few = DrawnRows.of(whole.centers.weights, _N_LEFT)
+        rows, own = whole.centers.points, few.places
+        return HeldOutRows(
+            X=rows[own],
+            y=whole.y[own],
+            row_weights=few.all_weights[own],
+            weights=few.weights,
+            own=own,
+        )
 
     def _reduced(self, whole, n_points, sigma, *, in_cells=False):
         """Replace points by fewer points, and return the new index of each old point.
@@ -427,7 +428,7 @@ class PrototypeAverages(RowAverages):
         return best_multiple_left(self.kernel, left, rows, *rest)
 
     def _frame(self, points, X, sigma):
-        """Return the frame of the points and of other rows, as ``Keys.frame`` does."""
+        """Return the frame of points and other rows, as ``KernelRows.frame`` does."""
         return self._keys(points, sigma, self.targets).frame(X)
 
     def _keys(
@@ -436,9 +437,15 @@ class PrototypeAverages(RowAverages):
         sigma: float | np.ndarray,
         targets: Targets,
         *spread: np.ndarray,
-    ) -> Keys:
+    ) -> KernelRows:
         part = points.centers.points, points.y, points.centers.weights, *spread
-        return Keys(self.kernel, sigma, targets, (part,), self.statistics.query.mean)
+        return KernelRows(
+            kernel=self.kernel,
+            sigma=sigma,
+            targets=targets,
+            parts=(part,),
+            origin=self.statistics.query.mean,
+        )
 
 
 def _averages(y, share, labels):

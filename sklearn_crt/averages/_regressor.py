@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from ..arrays.loops import least_log
-from ..arrays.namespaces import asarray_like, joined, namespace_of, to_host
+from ..arrays.namespaces import asarray_like, joined, namespace_of, taken, to_host
 from ..arrays.validation import to_fit_namespace
 from ..life_cycle.fitted import computed_once
 from ..life_cycle.intervals import Errors, IntervalsMixin
@@ -17,10 +17,15 @@ from ..life_cycle.supervised import NumbersMixin
 from ..rows import Rows
 from ..sums.errors import trust
 from ._base import BaseNadarayaWatson
-from ._keys import Keys
-from ._row_weights import all_rows, log_kernels, shares_of
-from ._similarity import ComparedRows, Similarity
+from ._kernel_rows import (
+    KernelRows,
+    KernelTotals,
+    all_rows,
+    log_kernels,
+    shares_of,
+)
 from ._targets import RegressionTargets
+from ._training_rows import N_LEFT_OUT, ComparedRows, Similarity
 
 # The noise variance usually varies more slowly than the mean of the targets, so
 # residuals are weighted by a wider kernel, whose sigma is multiplied by this factor.
@@ -34,6 +39,7 @@ _ROWS_OF_PRIOR = 2.0  # the mean squared residual counts as this many rows
 _ROWS_OF_FIT = 3.0
 # for distant rows, standard deviation of errors relative to that of the targets
 _DISTANT_DEVIATIONS = 2.5
+_LATER: Any = None  # a field that is computed from the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +47,13 @@ class Residuals:
     """Leave-one-out residuals of training rows, and error scales based on them."""
 
     similarity: Similarity
-    keys: Keys  # a sample of the training rows, with the kernel that weights residuals
+    keys: KernelRows  # a sample of the training rows, and the kernel for residuals
     predictions: np.ndarray  # (n_rows, n_outputs), leave-one-out
     squares: np.ndarray  # (n_rows, n_outputs), squared residuals
     weights: np.ndarray  # (n_rows,), with mean 1
     spread: np.ndarray  # (n_outputs,), standard deviations of the targets
-    # an ``Errors`` object, the distribution of residuals divided by their deviations
-    errors: Any = None
+    # the distribution of residuals divided by their deviations
+    errors: Errors = _LATER
 
     @classmethod
     def of(cls, value: Any) -> Residuals:
@@ -58,31 +64,31 @@ class Residuals:
     def _computed(cls, value: Any) -> Residuals:
         keys, similarity, seen = value.solution, Similarity.of(value), value.seen
         few = similarity.few
-        predictions = leave_one_out_predictions(keys, few.X)
+        X, y, _ = all_rows(keys)
+        X, y = taken(X, few.places), y[few.places]
+        predictions = leave_one_out_predictions(keys, X, few.places)
         predictions = np.clip(predictions, seen.least, seen.most)
-        residuals = few.y - predictions
+        residuals = y - predictions
         weights = few.weights * (len(few.weights) / few.weights.sum())
         share = few.weights / few.weights.sum()
         found = cls(
-            similarity,
-            replace(
-                keys,
-                sigma=_RESIDUAL_SIGMA * keys.sigma,
-                parts=((few.X, few.y, weights),),
+            similarity=similarity,
+            keys=replace(
+                keys, sigma=_RESIDUAL_SIGMA * keys.sigma, parts=((X, y, weights),)
             ),
-            predictions,
-            residuals**2,
-            weights,
-            np.sqrt(share @ (few.y - share @ few.y) ** 2),
+            predictions=predictions,
+            squares=residuals**2,
+            weights=weights,
+            spread=np.sqrt(share @ (y - share @ y) ** 2),
         )
-        compared = similarity.left_out
-        first = slice(len(compared.scores))
+        compared, left = similarity.left_out, few.first(N_LEFT_OUT)
+        first = np.arange(len(left.places))
         deviations = found.deviations(
-            few.X[first], predictions[first], compared, left_out=True
+            taken(X, first), predictions[first], compared, own=first
         )
         ratios = residuals[first] / np.where(deviations > 0, deviations, 1)
         # the ratios of all rows are assumed to have the same distribution
-        errors = Errors(ratios, deviations, few.weights[first], most_groups=1)
+        errors = Errors(ratios, deviations, left.weights, most_groups=1)
         return replace(found, errors=errors)
 
     def deviations(
@@ -91,16 +97,16 @@ class Residuals:
         predictions: np.ndarray,
         compared: ComparedRows,
         *,
-        left_out: bool = False,
+        own: np.ndarray | None = None,
     ) -> np.ndarray:
         """Return the standard deviations of the errors of predictions.
 
-        ``left_out`` excludes training rows that are equal to the query.
+        If the queries are rows of the sample, ``own`` contains their positions in it.
         """
         # predictions (n_queries, n_outputs)
         found = np.empty(predictions.shape)
         mean = self.weights @ self.squares / self.weights.sum()
-        for rows, logs in log_kernels(self.keys, X, left_out=left_out):
+        for rows, logs in log_kernels(self.keys, X, own):
             for k, queries in enumerate(predictions[rows].T):
                 near = logs + self._log_prediction_kernel(queries, k)
                 shares = shares_of(near, self.weights)
@@ -125,11 +131,11 @@ class Residuals:
         return -0.5 * np.subtract.outer(queries / width, own / width) ** 2
 
 
-def leave_one_out_predictions(keys: Keys, X: Rows) -> np.ndarray:
-    """Predict each row without using the row itself or its copies."""
+def leave_one_out_predictions(keys: KernelRows, X: Rows, own: np.ndarray) -> np.ndarray:
+    """Predict training rows with the positions ``own``, each without the row itself."""
     _, y, weights = all_rows(keys)
     predictions = np.tile(np.average(y, axis=0, weights=weights), (X.shape[0], 1))
-    for rows, sums in keys.sums(X, left_out=True):
+    for rows, sums in keys.sums(X, own=own):
         found = keys.targets.weight(sums.scores)
         has_any = (found > 0) & (sums.log_scale[:, 0] > least_log(sums.log_scale))
         values = sums.scores[has_any, :-1] / found[has_any, None]
@@ -176,13 +182,6 @@ class NadarayaWatsonRegressor(
         these predictions are made with its features, and ``"auto"`` keeps a ``sigma``
         that was set on the sampler. If the kernel is ``"linear"`` or a transformer of
         another package, ``sigma`` must be ``"auto"`` and has no effect.
-    metric : LearnedMetric or None, default=None
-        A :class:`~sklearn_crt.LearnedMetric`, which is learned from the training rows,
-        and in which distances are measured; it also scales the columns. The metric is
-        learned again without each of five folds of the rows, or ten folds if there are
-        fewer than 200 rows. Intervals, class probabilities, and a factor that shrinks
-        predicted numbers towards the mean target are based on predictions for the rows
-        of these folds. Rows cannot be added to a model with a metric.
 
     Attributes
     ----------
@@ -257,39 +256,36 @@ class NadarayaWatsonRegressor(
         return to_fit_namespace(self, self._value.seen.mean)
 
     def _mean_and_std(self, rows, return_std):
-        value, folds = self._value, self._value.folds
+        value = self._value
         if not return_std:
-            found = self._decode(value, rows)
-            return found if folds is None else folds.shrunk(found), None
+            return self._decode(value, rows), None
         self._check_can_leave_out()
         found, deviations, _ = self._with_deviations(value, rows)
-        if folds is not None:
-            return folds.shrunk(found), deviations * folds.root_mean_squares
         return found, deviations * Residuals.of(value).errors.root_mean_squares
-
-    def _out_of_fold_predictions(self, value, rows):
-        try:
-            self._check_can_leave_out()
-        except AttributeError:  # no intervals are available
-            return to_host(self._decode(value, rows)), None
-        _, deviations, inside = self._with_deviations(value, rows)
-        return inside, deviations
 
     def _with_deviations(self, value, rows):
         """Return predictions, their deviations, and predictions clipped to targets."""
-        residuals, found = Residuals.of(value), self._decode(value, rows)
-        rows = to_host(rows)
+        residuals, totals = Residuals.of(value), list[KernelTotals]()
+        found = self._decode(value, rows, totals)
+        rows, logs = to_host(rows), np.concatenate([each.logs for each in totals])
         inside = np.clip(to_host(found), value.seen.least, value.seen.most)
-        compared = residuals.similarity.compared(rows)
+        compared = residuals.similarity.compared(rows, logs)
         return found, residuals.deviations(rows, inside, compared), inside
 
     def _squeezed(self, values):
         return values[:, 0] if self._one_output else values
 
-    def _decode(self, value, rows):
-        """Return the predictions as an array of shape (n_rows, n_outputs)."""
+    def _decode(self, value, rows, totals=None):
+        """Return the predictions as an array of shape (n_rows, n_outputs).
+
+        The total kernel weights of blocks of rows are appended to the list ``totals``.
+        """
         blocks, n_unreliable = [], 0
-        for _, (scores, _, error) in self._sums(value.solution, rows):
+        options = {} if totals is None else {"measured": True}
+        for _, sums in self._sums(value.solution, rows, **options):
+            scores, error = sums.scores, sums.error
+            if totals is not None:
+                totals.append(sums.totals)
             xp, mean = namespace_of(scores), asarray_like(value.seen.mean, scores)
             weights = scores[:, -1]
             empty = ~(weights > 0)
@@ -312,9 +308,6 @@ class NadarayaWatsonRegressor(
         return joined(blocks)
 
     def _quantiles(self, rows, levels):
-        found = self._quantiles_of_folds(rows, levels)
-        if found is not None:
-            return found
         value = self._value
         _, deviations, predictions = self._with_deviations(value, rows)
         errors, seen = Residuals.of(value).errors, value.seen

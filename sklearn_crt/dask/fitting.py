@@ -16,7 +16,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 from ..arrays.threads import blas_within_processors
 from ..averages._base import BaseNadarayaWatson
-from ..averages._sampler_sigma import SampledRows
+from ..averages._sigma_choice import SampledRows
 from ..life_cycle.fitted import (
     Batch,
     check_params,
@@ -31,9 +31,9 @@ from ..life_cycle.fitted import (
 from ..metric import LearnedMetric
 from ..metric._column_sigmas import N_DRAWN
 from ..ridge._base import BaseRandomFeatureRidge
+from ..ridge._sums import sampled_rows
 from ..rows import plain_targets
 from ..rows.raw_table import TableReader, validated_table
-from ..rows.sample import DistinctSample
 from ..samplers import BaseFeatureSampler, CentersRBFSampler
 from ..samplers._kernel_parameter import resolve_sampler
 from ..tables import AnovaSampler
@@ -282,10 +282,10 @@ def _fit_sums(model, tables, ahead, classes):
             sampler = _with_best_sigma(model, sampler, blocks, sample_weight)
     start = {"sampler": sampler, "is_fixed": True}
     if isinstance(model, BaseRandomFeatureRidge):
-        start |= _columns_of_ridge(model, sampler, blocks, sample_weight)
+        start |= _choices_of_ridge(model, sampler, blocks, sample_weight)
     found = sum_over_blocks(blocks, _sums_of, shell, start).compute()
     found = _or_raise(found, sample_weight)
-    value, noted = found.value.with_map_of(sampler).fixed(), found.noted
+    value, noted = replace(found.value, **start).fixed(), found.noted
     if shell is not model:
         value = replace(value, settings=replace(value.settings, kernel=model.kernel))
         model, noted = with_noted_params(model, noted), {}
@@ -378,7 +378,7 @@ def _with_best_sigma(model, sampler, blocks, sample_weight):
 def _sample_of(shell, block):
     """Return those rows of a block that may be used to choose sigma."""
     model, batch = read_rows(shell, *block[:3])
-    rows = SampledRows.of([batch], empty_value(model, batch).targets)
+    rows = SampledRows.of([batch], empty_value(model, batch).targets, block.n_before)
     return FittedPart(rows, columns_of(model))
 
 
@@ -390,27 +390,40 @@ def _or_raise(found, sample_weight=None):
     return found
 
 
-def _columns_of_ridge(model, sampler, blocks, sample_weight):
-    """Return a field of ``RidgeSums``: one sigma per column, if this is learned."""
+def _choices_of_ridge(model, sampler, blocks, sample_weight):
+    """Return fields of ``RidgeSums``: the candidates for sigma, or the selected one."""
     batch = Batch(np.zeros((0, 0)), np.zeros(0), np.zeros(0))
     value = replace(empty_value(model, batch), sampler=sampler)
-    if not value.learns_columns:
-        return {}
-    found = sum_over_blocks(blocks, _rows_of_ridge, model).compute()
-    rows = _or_raise(found, sample_weight).value
-    return {"sigmas_of_columns": value.with_columns_of(rows).sigmas_of_columns}
+
+    def sampled(size: int) -> Any:
+        found = sum_over_blocks(blocks, _rows_of_ridge, model, size).compute()
+        return _or_raise(found, sample_weight).value
+
+    if value.learns_columns:
+        value = value.with_columns_of(sampled(N_DRAWN))
+    value = value.with_candidates()
+    if len(value.path) > 1:
+        n_rows = sampler._value.statistics.query.n_rows
+        size = value.n_rows_for_sigma(n_rows)
+        if size is not None:
+            value = value.with_best_sigma_of_sample(sampled(size), n_rows)
+    names = "sigmas_of_columns", "path", "balances", "scores_before"
+    return {name: getattr(value, name) for name in names}
 
 
-def _rows_of_ridge(shell, block):
-    """Return a sample of a block's rows, from which one sigma per column is learned."""
+def _rows_of_ridge(shell, size, block):
+    """Return a sample of a block's rows, from which sigma is learned or selected."""
     model, batch = read_rows(shell, *block[:3])
-    return FittedPart(DistinctSample.of([batch], N_DRAWN), columns_of(model))
+    return FittedPart(sampled_rows([batch], size, block.n_before), columns_of(model))
 
 
 def _sums_of(shell, start, block):
     """Return the accumulated statistics of a block, without the feature map."""
     model, batch = read_rows(shell, *block[:3])
-    value = replace(empty_value(model, batch), **start)
+    value = empty_value(model, batch)
+    if isinstance(model, BaseRandomFeatureRidge):
+        start = {**start, "n_before": block.n_before}
+    value = replace(value, **start)
     value = blas_within_processors(batch.X.shape[0])(value.plus, batch)
     return FittedPart(value.without_map(), columns_of(model))
 

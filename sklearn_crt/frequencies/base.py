@@ -11,8 +11,8 @@ import numpy as np
 from numpy.random import Generator
 
 from .._compat import cached_property
-from ..arrays.loops import dense_product, stack
-from ..arrays.namespaces import asarray_like
+from ..arrays.loops import dense_product
+from ..arrays.namespaces import asarray_like, namespace_of
 from .radial_laws import Family
 
 
@@ -121,7 +121,9 @@ class Frequencies:
             The matrix, or None if the frequencies are not stored as a matrix. The
             number r is added to the result for every frequency.
         """
-        return stack(self.weights, scale, offsets)
+        xp = namespace_of(self.weights)
+        ones = xp.ones_like(offsets)
+        return xp.concat([scale * self.weights, offsets, ones], axis=-2)
 
     def to(self, like: Any) -> Frequencies:
         """Convert the frequencies to the library, device and dtype of an array.

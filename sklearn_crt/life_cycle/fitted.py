@@ -8,13 +8,15 @@ new value, never a mixture of both, and a fit that fails leaves the estimator un
 
 from __future__ import annotations
 
+import sys
+import warnings
 from abc import ABC, ABCMeta, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 
 from .._compat import (
     DOC_LINK,
@@ -23,7 +25,6 @@ from .._compat import (
     cached_property,
 )
 from .._values import Value, check_same_columns, copied, same
-from ..arrays.namespaces import joined
 from ..arrays.threads import blas_within_processors
 from ..arrays.validation import (
     check_fit_namespace,
@@ -35,6 +36,7 @@ from ..arrays.validation import (
 
 # maximum number of entries of X that are kept before the map is fixed
 KEPT_ENTRIES = 2**22
+_VERSION = "_sklearn_crt_version"  # its name in the state of a pickled estimator
 T = TypeVar("T")
 Step = Callable[[], None]  # called after each part of the work, for progress bars
 
@@ -52,13 +54,6 @@ class Batch(NamedTuple):
     n_given: int = 0  # number of rows, including those of weight 0 that were dropped
     dropped: Any = ()  # (n_dropped,), indices of the dropped rows among the given rows
     class_weight: Any = None  # (n_classes,), class weights that ``weights`` includes
-    groups: Any = None  # (n_rows,), numbers of the groups of dependent rows
-
-
-def joined_batches(batches: Sequence[Any]) -> Batch:
-    """Return the rows, targets and weights of all batches as one batch."""
-    parts = zip(*(batch[:3] for batch in batches), strict=True)
-    return Batch(*(joined(list(part)) for part in parts))
 
 
 class FittedValue(Value, ABC):
@@ -115,31 +110,19 @@ class LearnedValue(FittedValue):
 
     known: Any = None  # the solution, if ``fitted`` or ``frozen`` has learned it
     is_frozen: bool = False
-    metric: Any = None  # a fitted LearnedMetric, which transforms the rows first
-    folds: Any = None  # ``OutOfFoldErrors`` or a ``Recalibration``
-    errors_of_few: Any = None  # ``OutOfFoldErrors`` of few rows, if frozen
 
     @abstractmethod
     def _learn(self, step: Step = no_step) -> Any:
         """Learn the solution."""
 
-    def check_can_grow(self, method: str) -> None:
-        """Raise ValueError if the value accepts no more rows."""
-        super().check_can_grow(method)
-        if self.folds is not None:
-            raise ValueError(
-                f"{method} cannot add rows to an {self.owner} that was fitted with "
-                "metric or groups, because its out-of-fold predictions need all rows "
-                "at once. Call fit with all rows."
-            )
-
-    def training_rows(self) -> Batch | None:
-        """Return all training rows, or None if they are not kept."""
-        return None
-
     @abstractmethod
     def _without_rows(self) -> Self:
         """Return a copy without what is only needed for adding rows."""
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether the solution is there, so that reading it takes no time."""
+        return self.known is not None or "solution" in vars(self)
 
     @cached_property
     def solution(self) -> Any:
@@ -212,10 +195,6 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     def _empty_value(self, batch: Batch) -> Any:
         """Return a value without rows, given the parameters and a batch."""
 
-    def _value_for(self, batch: Batch, step: Step = no_step) -> Any:
-        """Return the value that ``fit`` computes from a batch of all rows."""
-        return self._empty_value(batch).fitted(batch, step)
-
     def _batch_of_rows(self, X: Any, y: Any, weights: Any) -> Any:
         """Return a batch of validated rows for a sampler; most samplers ignore y."""
         return Batch(X, y, weights)
@@ -246,7 +225,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         batch = model._read(X, *rest, first=True, final=True)
         model._note_params()
         call = blas_within_processors(batch.X.shape[0])
-        model._value = call(model._value_for, batch, step)
+        model._value = call(model._empty_value(batch).fitted, batch, step)
         model._warn_after_fit(batch)
         self.__dict__ = model.__dict__  # atomic: threads use the old or the new model
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
@@ -330,7 +309,9 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
 
         Use this method to combine models that were fitted to different parts of the
         data, for instance in different processes. Up to rounding, the merged model is
-        the same as a model fitted to all rows, whatever the order of the parts.
+        the same as a model fitted to the rows of this estimator, followed by those of
+        the other one. Only random samples can differ: from parts that are too large to
+        be stored, other rows may be drawn than from all rows together.
 
         Parameters
         ----------
@@ -385,12 +366,39 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
             This estimator. Its methods ``partial_fit`` and ``merge`` raise ValueError
             until the next ``fit``.
         """
-        self._value = self._frozen_value()
+        self._value = self._value.frozen()
         return self
 
-    def _frozen_value(self) -> Any:
-        """Return the fitted value without what is only needed for adding rows."""
-        return self._value.frozen()
+    def __dir__(self) -> list[str]:
+        """Return the available attributes that need not be learned first.
+
+        After ``partial_fit`` and ``merge``, reading such an attribute learns it, which
+        can take as long as ``fit``. A display of the estimator shows what is listed.
+        """
+        kind, value = type(self), vars(self).get("_value")
+        names = list(object.__dir__(self))
+        if not getattr(value, "is_learned", True):
+            names = [name for name in names if not _is_learned_property(kind, name)]
+        return [name for name in names if hasattr(self, name)]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for pickling, together with the version of the package."""
+        return {**super().__getstate__(), _VERSION: _package_version()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore the state, and warn if another version of the package stored it."""
+        state = dict(state)
+        stored_by, current = state.pop(_VERSION, "unknown"), _package_version()
+        if stored_by != current:
+            warnings.warn(
+                InconsistentVersionWarning(
+                    estimator_name=type(self).__name__,
+                    current_sklearn_version=f"{current} of sklearn_crt",
+                    original_sklearn_version=f"{stored_by} of sklearn_crt",
+                ),
+                stacklevel=2,
+            )
+        super().__setstate__(state)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether the estimator is fitted."""
@@ -404,6 +412,33 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         if tags.transformer_tags is not None:
             tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def solution_for_names(transformer: Any) -> Any:
+    """Return the solution if it has been learned, for the names of output columns.
+
+    A display asks for these names, so they must not start the learning.
+    """
+    value = transformer._value
+    if not value.is_learned:
+        raise NotFittedError(
+            f"The number of output columns of this {type(transformer).__name__} is "
+            "determined when it first transforms rows after partial_fit or merge. Call "
+            "transform first."
+        )
+    return value.solution
+
+
+def _is_learned_property(kind: type, name: str) -> bool:
+    """Return whether a name is a property of this package, which may have to learn."""
+    found = getattr(kind, name, None)
+    package = __name__.partition(".")[0]
+    return isinstance(found, property) and found.fget.__module__.startswith(package)
+
+
+def _package_version() -> str:
+    """Return the version of the package."""
+    return sys.modules[__name__.partition(".")[0]].__version__
 
 
 def value_of(estimator: Any) -> Any:

@@ -19,6 +19,7 @@ from ..rows import TableLike
 _LEAST_LEVEL = 1e-13
 # relative tolerance for comparing cumulative weights with a level
 _ROUNDING = 1e-12
+_MARGIN = 1e-8  # relative to the standard deviation of the targets
 # Rows whose predictions have similar standard deviations form a group with its own
 # error distribution. If there are several groups, each has at least _ROWS_PER_GROUP
 # rows.
@@ -94,6 +95,7 @@ class LeftOut(NamedTuple):
     targets: np.ndarray  # (n, k)
     variances: np.ndarray  # (n, k), in units of the noise variance
     weights: np.ndarray  # (n,)
+    fitted: np.ndarray | None = None  # (n, k), predictions by the model of all rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,16 +107,28 @@ class Errors:
     deviations: np.ndarray
     weights: np.ndarray  # (n,)
     most_groups: int = _MOST_GROUPS  # each group has its own distribution of errors
+    # (n, k), ratios of the residuals. If many rows are equal and have equal targets, a
+    # new row of this kind has the error of the residuals, which the errors of left-out
+    # rows only approach. Each row therefore counts with the outer of the two.
+    inner: np.ndarray | None = None
+    margin: np.ndarray | float = 0.0  # (k,), for rounding errors of the residuals
 
     @classmethod
     def of(cls, rows: LeftOut, limits: tuple[np.ndarray, np.ndarray] | None) -> Errors:
         """Return the error distribution for predictions that are clipped to limits."""
-        predictions = rows.predictions
+        predictions, fitted = rows.predictions, rows.fitted
         if limits is not None:
             predictions = np.clip(predictions, *limits)
+            fitted = None if fitted is None else np.clip(fitted, *limits)
         deviations = np.sqrt(1 + rows.variances)
         ratios = (rows.targets - predictions) / deviations
-        return cls(ratios, np.where(np.isnan(ratios), np.inf, deviations), rows.weights)
+        return cls(
+            ratios=ratios,
+            deviations=np.where(np.isnan(ratios), np.inf, deviations),
+            weights=rows.weights,
+            inner=None if fitted is None else (rows.targets - fitted) / deviations,
+            margin=_MARGIN * np.std(rows.targets, axis=0),
+        )
 
     def quantiles(self, deviations: np.ndarray, levels: np.ndarray) -> np.ndarray:
         """Return quantiles of the errors of new rows, (n_queries, k, n_levels).
@@ -129,7 +143,10 @@ class Errors:
         for level in levels:
             side = 1.0 if level >= 0.5 else -1.0
             # unknown errors count as infinite, so they widen the intervals
-            ratios = np.where(unknown, np.inf, side * self.ratios)
+            ratios = side * self.ratios
+            if self.inner is not None:
+                ratios = np.maximum(ratios, side * self.inner + self.margin)
+            ratios = np.where(unknown, np.inf, ratios)
             level = max(level, 1 - level)
             found.append(side * self._quantile(ratios, deviations, level))
         return np.stack(found, axis=-1)
@@ -231,7 +248,7 @@ class SimilarityMixin:
         -----
         Kernel averages and local linear fits compute two quantities for each row, and
         for up to 2000 training rows, each of which is left out in turn: the total
-        kernel weight (``log_weights``), and the mean distance to the five nearest of up
+        kernel weight, and the mean distance to the five nearest of up
         to 10,000 training rows in standardised columns. The second quantity also
         detects changes in columns that the kernel ignores because they have little
         effect on the targets, for instance after they have been shrunk by a
@@ -366,11 +383,9 @@ class IntervalsMixin:
         values : ndarray of shape (n_samples[, n_outputs][, n_quantiles])
             Quantiles of each output. A higher level never yields a smaller quantile.
             The axis of the outputs is omitted if there is a single output, and the last
-            axis if ``quantiles`` is a number. The Notes of :meth:`predict_interval`
-            describe when they are infinite. With ``clip=True``, all quantiles that are
-            computed from leave-one-out errors of at least 200 rows are in the range of
-            the training targets. With ``clip=False``, the quantiles of a ridge
-            regression are also infinite if the errors of too many rows are unknown,
+            axis if ``quantiles`` is a number. With ``clip=True``, all quantiles are in
+            the range of the training targets. With ``clip=False``, the quantiles of a
+            ridge regression are infinite if the errors of too many rows are unknown,
             which happens with fewer rows than features and no penalty.
 
         Raises
@@ -424,18 +439,15 @@ class IntervalsMixin:
             Rows for which predictions are made, of the same kind as in ``fit``.
         coverage : float, default=0.9
             Proportion of new targets that the intervals should contain, between 0 and
-            1. It holds approximately, and on average over rows drawn from the
+            1. The coverage is approximate: it holds on average over rows drawn from the
             distribution of the training rows, but not for each individual row or for
-            other distributions.
+            other distributions, and it can be too low if there are few rows.
 
         Returns
         -------
         bounds : ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
-            Lower and upper bounds of the intervals. With fewer than 200 rows, both are
-            infinite if the number n of rows, or of groups, is too small for the
-            coverage, that is, below :math:`2 / (1 - c) - 1` (19 for 90 %). With at
-            least 200 rows, without a metric or groups and with ``clip=True``, they are
-            within the range of the training targets.
+            Lower and upper bounds of the intervals. With ``clip=True`` they are within
+            the range of the training targets.
 
         Raises
         ------
@@ -443,31 +455,6 @@ class IntervalsMixin:
             For the same reasons as in :meth:`predict_quantiles`.
         ValueError
             If ``coverage`` is not between 0 and 1.
-
-        Notes
-        -----
-        With fewer than 200 training rows, kernel averages, local linear regression and
-        ridge regression use CV+ [1]_ with ten folds: the whole fit, including all
-        choices such as ``sigma``, is repeated without each fold. For each training row,
-        the model of its fold predicts the new row, and the error of the training row
-        (relative to the estimated standard deviations) is added. The bounds are
-        quantiles of these sums at the levels of n + 1 values, one of which is unknown.
-        If rows are drawn independently from one distribution and c is the requested
-        coverage, theory guarantees a coverage of about 1 - 2 (1 - c), whatever the
-        distribution (between ranks the quantiles are interpolated, which may cost up to
-        another 2 / (n + 1)). In practice the coverage is about c. The models of the
-        folds are fitted when intervals are first requested, or by ``freeze``.
-
-        With at least 200 rows, left-out errors of the rows are used, for which the
-        parameters that ``fit`` selected are kept. If the model was fitted with groups,
-        or with a metric, these are the errors for rows of left-out folds, and n is the
-        number of groups.
-
-        References
-        ----------
-        .. [1] R. F. Barber, E. J. Candès, A. Ramdas, R. J. Tibshirani, "Predictive
-           Inference with the Jackknife+", Annals of Statistics 49 (2021),
-           :arxiv:`1905.02928`.
 
         Examples
         --------

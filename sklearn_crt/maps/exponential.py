@@ -63,7 +63,7 @@ class ExponentialMap(PairedMap):
     def tables(self) -> tuple[Side, ...]:
         """The exponents for queries and for keys, or one object if they are equal."""
         # w and -w together count as one frequency in the mean
-        m = self.n_frequencies
+        m = self.columns.n_frequencies
         log_scale = np.full((1, m), -0.5 * math.log(m))
         if self.is_positive:
             log_scale[:, : self.columns.n_pairs] -= 0.5 * math.log(2)
@@ -88,7 +88,8 @@ class ExponentialMap(PairedMap):
         inside, row_term, phase_term = side.terms(rows)
         out = rows.output(self.n_components)
         if side.phase is None:
-            row_term = self.gaussian.plus_row_factor(row_term, rows)
+            if self.gaussian.softmax:
+                row_term = self.gaussian.plus_row_factor(row_term, rows)
             if n_pairs == 0:
                 return None, inside.affine(side.magnitude, row_term, out)
             first = None if out is None else out[..., : self.n_frequencies]
@@ -98,8 +99,7 @@ class ExponentialMap(PairedMap):
         shape = (*rows.shape[:-1], self.n_frequencies)
         phases = inside.affine(side.phase, phase_term, rows.buffer("phases", shape))
         scale = 1.0 if side.scale is None else side.scale
-        rest = n_pairs, side.single_phase, out, rows.buffer
-        mantissa = sincos(phases, scale, *rest)
+        mantissa = sincos(phases, scale, n_pairs, side.single_phase, out, rows.buffer)
         if side.scale is not None:
             return mantissa, self.gaussian.log_row_factor(rows)
         row_term = self.gaussian.plus_row_factor(row_term, rows)

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.linalg import eigh
 
 from .._compat import cached_property
-from ..averages._local_targets import LocalLinear
-from ..averages._sigma import Best, best_multiple
+from ..averages._local_fits import LocalLinear
+from ..averages._sigma_choice import Best, best_multiple
 from ..averages._targets import OneHot, RegressionTargets
 from ..life_cycle.fitted import Step, computed_once, no_step
 from ..maps import Gaussian

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from .._compat import Interval, RandomState, StrOptions, TypedTransformerMixin
 from ..arrays.namespaces import Array, to_host, to_namespace_of
 from ..arrays.validation import as_kind, refuse_device, validate_rows
-from ..life_cycle.fitted import Batch, Step, no_step
+from ..life_cycle.fitted import Batch, Step, no_step, solution_for_names
 from ..life_cycle.supervised import BatchesMixin, SampleValue, TargetsLifeCycle
 from ..rows import (
     Rows,
@@ -87,11 +87,6 @@ class MetricValue(SampleValue):
             X, sample.y, sample.weights, by_class=by_class, seed=parameters.seed
         )
         return best_metric(rows, parameters, step)
-
-
-def _in_metric_of(value: MetricValue, rows: Any) -> np.ndarray:
-    metric = value.solution
-    return mapped(metric.features, metric.components, rows)
 
 
 class LearnedMetric(
@@ -355,7 +350,7 @@ class LearnedMetric(
 
     @property
     def _n_features_out(self) -> int:
-        return len(self._value.solution.components)
+        return len(solution_for_names(self).components)
 
     # ------------------------------------------------------------- transforming
     def transform(self, X: TableLike) -> Array:
@@ -380,11 +375,8 @@ class LearnedMetric(
         """
         model, rows = self._query(X, "transform")
         refuse_device(model, rows, "")
-        return to_namespace_of(_in_metric_of(model._value, rows), X)
-
-    def _mapped(self, rows: Any) -> Array:
-        """Transform validated rows, regardless of the configured output container."""
-        return to_namespace_of(_in_metric_of(self._value, rows), rows)
+        metric = model._value.solution
+        return to_namespace_of(mapped(metric.features, metric.components, rows), X)
 
     def _features(self, X: Rows) -> np.ndarray:
         """Return the transformed validated rows, whatever ``set_output`` requests."""

@@ -20,8 +20,9 @@ class Effects(NamedTuple):
 
 
 def _has_effects(estimator: Any) -> bool:
-    kernel = estimator.kernel_ if estimator.__sklearn_is_fitted__() else None
-    if not hasattr(kernel or estimator.kernel, "_reads_tables"):
+    is_fitted = estimator.__sklearn_is_fitted__()
+    kernel = estimator._fit_params["kernel"] if is_fitted else estimator.kernel
+    if not hasattr(kernel, "_reads_tables"):
         raise AttributeError(
             f"This {type(estimator).__name__} has no effects, which need an ANOVA "
             "kernel: pass kernel=AnovaSampler()."

@@ -138,7 +138,7 @@ class MomentSums:
         most = _BLOCK_BYTES // max(1, n_columns * dtype.itemsize)
         n_rows = max(n_rows, _LEAST_ROWS, min(_ROWS_A_COLUMN * n_columns, most))
         self._block = np.empty((n_rows, n_columns), dtype)
-        self._targets = np.empty((n_rows, n_outputs), dtype)
+        self._targets = np.empty((n_rows, n_outputs))
 
     def _space_for(self, n_rows: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
         """Return views of the block for the features and targets of additional rows."""
@@ -156,10 +156,15 @@ class MomentSums:
         targets = self._targets[: self._n_in_block]
         self._n_in_block = 0
         product = self._workspace.buffer("product", self._gram.shape, centred.dtype)
+        # Targets are divided by powers of two, which is exact, because those of other
+        # units could be too small or too large for the dtype of the features.
+        _, exponents = np.frexp(np.abs(targets).max(axis=0, initial=0))
+        units = np.ldexp(1.0, exponents)
+        scaled = (targets / units).astype(centred.dtype, copy=False)
         # moments() reports overflow
         with np.errstate(over="ignore", invalid="ignore"):
             self._gram += np.matmul(centred.T, centred, out=product)
-            self._cross += centred.T @ targets
+            self._cross += (centred.T @ scaled) * units
 
     def moments(self) -> Moments:
         """Return the moments of all rows; call it once, as sums are overwritten."""

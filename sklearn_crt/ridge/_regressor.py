@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ from ..life_cycle.supervised import NumbersMixin
 from ..rows import Sigma
 from ..samplers._kernel_parameter import KernelLike
 from ._base import BaseRandomFeatureRidge
-from ._sums import results, unexplained
+from ._sums import results, variances
 
 
 class RandomFeatureRidge(
@@ -92,13 +92,6 @@ class RandomFeatureRidge(
         targets outside this range are expected, for instance because of a trend, or if
         predictions must equal ``features @ coef_ + intercept_``. Prediction is then
         faster, because no standard deviations are computed.
-    metric : LearnedMetric or None, default=None
-        A :class:`~sklearn_crt.LearnedMetric`, which is learned from the training rows,
-        and in which distances are measured; it also scales the columns. The metric is
-        learned again without each of five folds of the rows, or ten folds if there are
-        fewer than 200 rows. Intervals, class probabilities, and a factor that shrinks
-        predicted numbers towards the mean target are based on predictions for the rows
-        of these folds. Rows cannot be added to a model with a metric.
     random_state : int, RandomState instance or None, default=None
         Seed for the random features. A seed that was set on a sampler is kept. Pass an
         int for reproducible results.
@@ -239,7 +232,6 @@ class RandomFeatureRidge(
         alpha: float | ArrayLike | Literal["auto"] = "auto",
         fit_intercept: bool = True,
         clip: bool = True,
-        metric: Any = None,
         random_state: RandomState = None,
     ):
         super().__init__(
@@ -248,7 +240,6 @@ class RandomFeatureRidge(
             n_components=n_components,
             alpha=alpha,
             fit_intercept=fit_intercept,
-            metric=metric,
             random_state=random_state,
         )
         self.clip = clip
@@ -264,13 +255,8 @@ class RandomFeatureRidge(
     def _mean_and_std(self, rows, return_std):
         value = self._value
         mean, variance = self._moments(value, rows, variance=return_std)
-        folds = value.folds
-        if folds is not None:
-            mean = folds.shrunk(mean)
         if not return_std:
             return mean, None
-        if folds is not None:
-            return mean, np.sqrt(1 + variance) * folds.root_mean_squares
         return mean, np.sqrt(value.solution.noise * (1 + variance))
 
     @staticmethod
@@ -278,31 +264,23 @@ class RandomFeatureRidge(
         """Return predictions, and their variances relative to the noise."""
         solution = value.solution
 
-        def predictions(Z):
+        def predictions(Z, part):
+            if not (variance or value.settings.clip):
+                return (solution.predict(Z),)
+            found = variances(solution, Z, part)
             if not value.settings.clip:
-                mean = solution.predict(Z)
-                return (mean, solution.variance(Z)) if variance else (mean,)
-            found = solution.variance(Z)
+                return solution.predict(Z), found
             mean = solution.predict(Z, found)
             return np.clip(mean, solution.least, solution.most), found
 
         mean, *rest = results(solution.sampler, rows, predictions)
-        if not (variance and rest):
-            return mean, None
-        return mean, rest[0] + unexplained(solution, rows)
+        return mean, rest[0] if rest else None
 
     def _expected(self, value, rows):
         """Return the same predictions as ``predict``, (n, k)."""
         return self._moments(value, rows, variance=False)[0]
 
-    def _out_of_fold_predictions(self, value, rows):
-        mean, variance = self._moments(value, rows)
-        return mean, np.sqrt(1 + variance)
-
     def _quantiles(self, rows, levels):
-        found = self._quantiles_of_folds(rows, levels)
-        if found is not None:
-            return found
         value = self._value
         mean, variance = self._moments(value, rows)
         solution = value.solution

@@ -52,17 +52,16 @@ _LEAST_FREEDOM = 0.001  # minimum residual degrees of freedom per row
 _COMBINED = 64
 
 
-class HeldOut(NamedTuple):
+class SampledRows(NamedTuple):
     """The features, targets and weights of a sample of the rows."""
 
     Z: np.ndarray  # (n, D), in float64
     Y: np.ndarray  # (n, k)
-    weights: np.ndarray  # (n,), which the regression uses
-    given_weights: np.ndarray  # (n,), with the proportions of the training rows
-
-    def are_all_of(self, weight: float) -> bool:
-        """Return whether the sample includes all rows, given their total weight."""
-        return abs(self.weights.sum() - weight) <= 1e-9 * weight
+    weights: np.ndarray  # (n,), which the rows have in the regression
+    # (n,), of which the sums estimate those of the weights of all rows
+    shares: np.ndarray
+    given_shares: np.ndarray  # (n,), the same if classes are not balanced
+    are_all: bool  # whether the sample consists of all rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +184,7 @@ class Regression:
         fit_intercept: bool,
         class_shares: np.ndarray | None,
         weight: float,
-        rows: HeldOut,
+        rows: SampledRows,
     ):
         # penalty (D, D), None for the identity; alphas (n_alphas,) or "auto"
         # class_shares (n_classes,) if the outputs are indicators of classes, which
@@ -207,7 +206,7 @@ class Regression:
         self._leave_one_out(rows)
 
     def _decompose(
-        self, moments: Moments, penalty: np.ndarray | None, rows: HeldOut
+        self, moments: Moments, penalty: np.ndarray | None, rows: SampledRows
     ) -> None:
         """Compute the eigenvalues, the eigenvectors and their products with targets."""
         gram, eps = self.moments.gram, moments.eps
@@ -225,7 +224,7 @@ class Regression:
             inner = whitener.T @ gram @ whitener
             values, vectors = linalg.eigh((inner + inner.T) / 2, check_finite=False)
             vectors = whitener @ vectors
-        elif len(rows.Z) < len(gram) and rows.are_all_of(moments.weight * self.unit):
+        elif len(rows.Z) < len(gram) and rows.are_all:
             # The Gram matrix of the rows is smaller, but has the same positive
             # eigenvalues. The axes span only the training rows.
             root = np.sqrt(rows.weights / self.unit)[:, None]
@@ -304,36 +303,41 @@ class Regression:
         """Variance of the mean target, relative to the noise variance."""
         return self._n_fixed / self.moments.weight
 
-    def _leave_one_out(self, rows: HeldOut) -> None:
+    def _leave_one_out(self, rows: SampledRows) -> None:
         """Compute leave-one-out errors.
 
         The leave-one-out error of a row with leverage h is its residual divided by 1 -
-        h. The leverage of a row that represents several equal rows is their total
-        leverage.
+        h. A row is left out with its whole weight.
         """
         along = (rows.Z - self.moments.z_mean) @ self.vectors  # (n, r)
         inverse = self.inverse
         variance = along**2 @ inverse + self.mean_variance  # (n, n_alphas)
         left = 1 - variance * (rows.weights / self.unit)[:, None]
         left[left < self._least_left] = np.nan  # the errors of these rows are unknown
-        shares = rows.weights / rows.weights.sum()
+        shares = rows.shares / rows.shares.sum()
         errors = np.empty((len(self.alphas), rows.Y.shape[1]))
         for k, (y, products) in enumerate(zip(rows.Y.T, self._products.T, strict=True)):
             fitted = along @ (inverse * products[:, None]) + self.moments.y_mean[k]
             errors[:, k] = shares @ ((y[:, None] - fitted) / left) ** 2
         self._set_errors(np.where(np.isnan(errors), np.inf, errors))
 
+        # in a random order, because the rows may be sorted
+        order = np.random.default_rng(0).permutation(len(rows.Z))
+
         def left_out(penalties: np.ndarray, n_rows: int | None = None) -> LeftOut:
             """Return leave-one-out predictions, given a penalty for each output."""
-            part = slice(n_rows)
+            part: Any = slice(None)
+            if n_rows is not None and n_rows < len(order):
+                part = order[:n_rows]
             fitted = along[part] @ (inverse[:, penalties] * self._products)
             fitted += self.moments.y_mean
-            share_left = left[part, penalties]
+            share_left = left[part][:, penalties]
             return LeftOut(
                 predictions=rows.Y[part] - (rows.Y[part] - fitted) / share_left,
                 targets=rows.Y[part],
-                variances=variance[part, penalties] / share_left,
-                weights=rows.given_weights[part],
+                variances=variance[part][:, penalties] / share_left,
+                weights=rows.given_shares[part],
+                fitted=fitted,
             )
 
         self.log_losses = self._log_losses(left_out) if self._shared else None
@@ -353,7 +357,7 @@ class Regression:
             self._factors, self._prior = np.ones((root.shape[1], 1)), np.zeros(1)
             estimate = self.mean_variance + np.sum((along @ root) ** 2, axis=1)
             found = np.nan_to_num(-estimate / left[:, self.best[0]], nan=-np.inf)
-            self._similarities = Distribution.of(found, rows.given_weights)
+            self._similarities = Distribution.of(found, rows.given_shares)
 
     @property
     def _prior_outside(self) -> np.ndarray:

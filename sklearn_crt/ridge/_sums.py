@@ -14,19 +14,11 @@ from sklearn.frozen import FrozenEstimator
 
 from .._values import same
 from ..arrays.validation import as_kind
-from ..life_cycle.fitted import (
-    Batch,
-    LifeCycle,
-    Step,
-    joined_batches,
-    no_step,
-    value_of,
-    with_value,
-)
+from ..life_cycle.fitted import Batch, LifeCycle, Step, no_step, value_of, with_value
 from ..life_cycle.intervals import Errors, LeftOut
 from ..metric._column_sigmas import MOST_LEARNED, N_DRAWN, sigmas_of_columns
 from ..rows import Rows
-from ..rows.sample import DistinctSample
+from ..rows.row_sample import RowSample
 from ..samplers._kernel_parameter import is_row_kernel
 from ..sums.map_sums import MapSums, check_n_columns, map_of
 from ._link import Link
@@ -38,7 +30,7 @@ from ._moments import (
     features_of,
     width_of,
 )
-from ._solution import HeldOut, Regression, Solution
+from ._solution import Regression, SampledRows, Solution
 
 # candidates for sigma, as multiples of sigma="scale"
 _MULTIPLES = 0.25, 0.5, 1.0, 2.0
@@ -54,10 +46,11 @@ FEWEST, MOST, _MANY = 1024, 2048, 2**14
 _WIDE = 1024
 # number of rows per feature that are used to select sigma; more rows hardly help
 _ROWS_A_COLUMN = 16
-# Maximum number of distinct rows for which leave-one-out predictions are computed. The
+# Maximum number of rows for which leave-one-out predictions are computed. The
 # sample has at most _SAMPLED_ENTRIES entries, unless this is fewer than _LEAST_SAMPLED
 # rows.
 _N_SAMPLED, _LEAST_SAMPLED, _SAMPLED_ENTRIES = 4096, 256, 2**20
+_SEED = 0  # of the samples of rows
 _LEAST_SHARE = 1e-300  # of classes without rows, since weights are divided by shares
 
 
@@ -139,8 +132,9 @@ class RidgeSums(MapSums):
     sigmas_of_columns: tuple[np.ndarray, ...] = ()  # candidates, each (n_features,)
     path: tuple[Any, ...] = ()  # (n_sigmas,), fitted samplers
     moments: Any = ()  # (n_sigmas, n_groups), array of Moments
-    # a sample of the rows from which moments have been computed
-    sample: DistinctSample | None = None
+    # a sample of the rows from which moments have been computed, drawn by weight
+    sample: RowSample | None = None
+    n_before: int = 0  # position of the first row, if other values precede this one
     # scores of all candidates when sigma was chosen
     scores_before: tuple[dict, ...] = ()
     # whether two classes get the same total weight; None to compare both options
@@ -178,17 +172,6 @@ class RidgeSums(MapSums):
         value = super().frozen()
         return replace(value, known=value.known.packed())
 
-    def training_rows(self) -> Batch | None:
-        if self.kept:
-            return joined_batches(self.kept)
-        sample = self.sample
-        if sample is None or not len(self.moments):
-            return None
-        n_rows = sum(each.n_rows for each in self.moments[0])
-        if len(sample.y) < n_rows:
-            return None
-        return Batch(sample.X, sample.y, sample.weights)
-
     def _without_rows(self) -> RidgeSums:
         return replace(super()._without_rows(), path=(), moments=(), sample=None)
 
@@ -202,10 +185,12 @@ class RidgeSums(MapSums):
         for batch in batches:
             new = self._moments_of(path, batch)
             moments = moments + new if len(moments) else new
-            most = _SAMPLED_ENTRIES // max(1, batch.X.shape[1])
-            size = min(_N_SAMPLED, max(_LEAST_SAMPLED, most))
-            drawn = DistinctSample.of([batch], size)
-            sample = drawn if sample is None else sample + drawn
+            if sample is None:
+                most = _SAMPLED_ENTRIES // max(1, batch.X.shape[1])
+                size = min(_N_SAMPLED, max(_LEAST_SAMPLED, most))
+                sample = sampled_rows((batch,), size, self.n_before, by_weight=True)
+            else:
+                sample = sample.with_rows(*batch[:3])
             step()
         return replace(self, path=path, moments=moments, sample=sample)
 
@@ -227,10 +212,6 @@ class RidgeSums(MapSums):
 
     def without_map(self) -> RidgeSums:
         return replace(self, sampler=None, path=(None,) * len(self.path))
-
-    def with_map_of(self, sampler: Any) -> RidgeSums:
-        value = replace(self, sampler=sampler)
-        return replace(value, path=value._members())
 
     # -------------------------------------------------------------------- sigma
     def _members(self) -> tuple[Any, ...]:
@@ -262,7 +243,7 @@ class RidgeSums(MapSums):
         few = 1 < self.sampler.n_features_in_ <= MOST_LEARNED
         return few and is_row_kernel(self.settings.kernel)
 
-    def with_columns_of(self, sample: DistinctSample) -> RidgeSums:
+    def with_columns_of(self, sample: RowSample) -> RidgeSums:
         """Return the sums with one sigma per column, learned from the sample."""
         X = as_kind(sample.X, np.ndarray)
         codes = None if self.settings.n_classes is None else sample.y
@@ -278,25 +259,51 @@ class RidgeSums(MapSums):
         """
         value = replace(self, kept=())
         if self.learns_columns:
-            value = value.with_columns_of(DistinctSample.of(batches, N_DRAWN))
-        value = replace(value, path=value._members())
-        if len(value.path) == 1:
-            return value
+            value = value.with_columns_of(sampled_rows(batches, N_DRAWN))
+        value = value.with_candidates()
         n_rows = sum(batch.X.shape[0] for batch in batches)
-        path, width = value.path, value.n_components or n_rows
-        if width >= _WIDE and n_rows > width // 2:
-            path = tuple(with_n_components(member, width // 2) for member in path)
+        size = value.n_rows_for_sigma(n_rows)
+        if size is None:
+            return value
+        return value.with_best_sigma_of_sample(sampled_rows(batches, size), n_rows)
+
+    def with_candidates(self) -> RidgeSums:
+        """Return a copy with a fitted sampler for each candidate sigma."""
+        return replace(self, path=self._members())
+
+    def n_rows_for_sigma(self, n_rows: int) -> int | None:
+        """Return the size of the sample on which sigma is selected.
+
+        It is None if all candidates are kept, because there are few rows or there is a
+        single candidate.
+        """
+        if len(self.path) == 1:
+            return None
+        width = self.n_components or n_rows
+        if self._is_wide(n_rows):
             width //= 2
         elif n_rows <= _ROWS_A_COLUMN * width:
-            return value
-        part = DistinctSample.of(batches, _ROWS_A_COLUMN * width)
-        rows = Batch(part.X, part.y, part.weights)
-        on_part = replace(value, path=path)._with_sums_of((rows,))
-        sample = DistinctSample.of((rows,), _N_SAMPLED // 2)  # enough rows to compare
-        on_part = replace(on_part, sample=sample)
-        found = on_part.solution
-        best = value.path[path.index(found.sampler)]
-        value = replace(value, path=(best,), balances=found.is_balanced)
+            return None
+        return _ROWS_A_COLUMN * width
+
+    def _is_wide(self, n_rows: int) -> bool:
+        """Return whether sigma is selected with half of the features."""
+        width = self.n_components or n_rows
+        return width >= _WIDE and n_rows > width // 2
+
+    def with_best_sigma_of_sample(self, part: RowSample, n_rows: int) -> RidgeSums:
+        """Return a copy with the sigma that is best on a sample of all ``n_rows``."""
+        path, width = self.path, self.n_components
+        if width is not None and self._is_wide(n_rows):
+            width //= 2
+            path = tuple(with_n_components(member, width) for member in path)
+        rows = Batch(part.X, part.y, part.given_weights)
+        on_part = replace(self, path=path, n_before=0)._with_sums_of((rows,))
+        # enough rows to compare candidates
+        sample = sampled_rows((rows,), _N_SAMPLED // 2, by_weight=True)
+        found = replace(on_part, sample=sample).solution
+        best = self.path[path.index(found.sampler)]
+        value = replace(self, path=(best,), balances=found.is_balanced)
         return replace(value, scores_before=found.table)
 
     # --------------------------------------------------------------------- sums
@@ -345,11 +352,11 @@ class RidgeSums(MapSums):
         weight, shares = settings.totals(self.moments[0])
 
         def solved(place: int, balances: bool) -> tuple[Solution, LeftOut]:
-            moments, weights = self.moments[place], sample.weights
+            moments, factors = self.moments[place], 1.0
             if balances and shares is not None:
                 units = np.maximum(shares, _LEAST_SHARE) * np.count_nonzero(shares)
                 moments = tuple(map(Moments.divided_by, moments, units))
-                weights = weights / units[sample.y]
+                factors = 1 / units[sample.y]
             Z = features[place].astype(np.float64, copy=False)
             regression = Regression(
                 reduce(add, moments),
@@ -358,7 +365,14 @@ class RidgeSums(MapSums):
                 weight=weight,
                 fit_intercept=settings.fit_intercept,
                 class_shares=shares,
-                rows=HeldOut(Z, targets, weights, sample.weights),
+                rows=SampledRows(
+                    Z=Z,
+                    Y=targets,
+                    weights=sample.given_weights * factors,
+                    shares=sample.weights * factors,
+                    given_shares=sample.weights,
+                    are_all=sample.n_seen == len(sample.given_weights),
+                ),
             )
             return regression.solution(balances), regression.left_out
 
@@ -398,7 +412,7 @@ class RidgeSums(MapSums):
 
 
 # ---------------------------------------------------------------------- predictions
-def unexplained(solution: Solution, rows: np.ndarray) -> np.ndarray | float:
+def unexplained(solution: Solution, rows: Rows) -> np.ndarray | float:
     """Return the prior variance that the landmarks do not explain, or 0.
 
     If all training rows are landmarks, their leave-one-out errors include this
@@ -412,26 +426,50 @@ def unexplained(solution: Solution, rows: np.ndarray) -> np.ndarray | float:
     return own.unexplained(rows)[:, None] / alpha
 
 
+def variances(solution: Solution, Z: np.ndarray, rows: Rows) -> np.ndarray:
+    """Return the variances of the predictions for rows with features Z, (n, k).
+
+    They are relative to the noise variance, and do not include the noise.
+    """
+    return solution.variance(Z) + unexplained(solution, rows)
+
+
 def results(
-    sampler: Any, X: Rows, function: Callable[[np.ndarray], tuple[np.ndarray, ...]]
+    sampler: Any,
+    X: Rows,
+    function: Callable[[np.ndarray, Rows], tuple[np.ndarray, ...]],
 ) -> list[np.ndarray]:
-    """Return the arrays that a function computes from the features, in float64."""
+    """Return the arrays that a function computes from features (float64) and rows."""
     path = (sampler,)
     check_n_columns(sampler, X)
 
     def of_part(part: slice) -> list[tuple[np.ndarray, ...]]:
-        found = []
-        for _, (Z,) in chunks_of(path, X[part]):
+        found, own = [], X[part]
+        for rows, (Z,) in chunks_of(path, own):
             if not np.isfinite(Z).all():
                 raise ValueError(
                     f"Features of some rows are too large for {Z.dtype}. Scale the "
                     "columns, or use float64."
                 )
-            found.append(function(Z.astype(np.float64, copy=False)))
+            wide = Z.astype(np.float64, copy=False)
+            found.append(function(wide, own[rows]))
         return found
 
     blocks = [block for part in by_threads(of_part, path, X) for block in part]
     return [np.concatenate(each) for each in zip(*blocks, strict=True)]
+
+
+def sampled_rows(
+    batches: Sequence[Batch], size: int, n_before: int = 0, *, by_weight: bool = False
+) -> RowSample:
+    """Return a sample of the rows of consecutive batches, drawn by their positions."""
+    first, *others = batches
+    sample = RowSample.of(
+        *first[:3], seed=_SEED, size=size, n_before=n_before, by_weight=by_weight
+    )
+    for batch in others:
+        sample = sample.with_rows(*batch[:3])
+    return sample
 
 
 def _best_of(solutions: Sequence[Solution]) -> int:

@@ -194,15 +194,15 @@ class AnchoredRBFSampler(BaseFeatureSampler):
         even = coupling.n_pairs(2, d) > 0
         points = mixture.draw(vectors, columns, anchors_rng, even=even)
         return AnchoredMap(
-            frame,
-            self.n_components,
-            noise,
-            coupling,
-            columns,
-            Frequencies(np.ascontiguousarray(points.T)),
-            mixture.log_mean_square(points),
-            mixture,
-            GaussianKernel(softmax=self.kernel == "softmax"),
+            frame=frame,
+            n_components=self.n_components,
+            frequencies=noise,
+            coupling=coupling,
+            columns=columns,
+            points=Frequencies(np.ascontiguousarray(points.T)),
+            log_mean_square=mixture.log_mean_square(points),
+            law=mixture,
+            gaussian=GaussianKernel(softmax=self.kernel == "softmax"),
         )
 
     def _map_without_rows(self, feature_map):
@@ -253,6 +253,7 @@ class AnchoredRBFSampler(BaseFeatureSampler):
             If the sampler is frozen.
         """
         feature_map, *rows = self._map_and_pair(X, Y)
+        assert isinstance(feature_map, AnchoredMap)
         pair = feature_map.frame.pair(*rows)
         estimate = feature_map.variance_with_error(*pair)
         return estimate if return_error else estimate[0]

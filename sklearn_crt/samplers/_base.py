@@ -10,7 +10,7 @@ from collections.abc import Sized
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from operator import attrgetter
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,6 +47,10 @@ from ._warnings import (
     warn_of_range,
 )
 
+if TYPE_CHECKING:
+    from ._hybrid.clustered import ClusterParts
+    from ._hybrid.sampler import HybridParts
+
 # Values of the parameters that were not set on a sampler. None marks such a parameter,
 # so that an estimator that uses the sampler may choose it, and keeps what was set.
 DEFAULTS: dict[str, Any] = {"sigma": "scale", "n_components": 100}
@@ -77,7 +81,7 @@ class SamplerValue(FittedValue):
 
     # unfitted copy; its parameters stay in effect until the next fit, and those that
     # were not set have the values that they stand for
-    unfitted: Any
+    unfitted: BaseFeatureSampler
     statistics: Statistics
     dtype: str = ""  # floating-point dtype of the first rows
     map: FeatureMap | None = None  # None until all blocks of rows have been read
@@ -129,7 +133,7 @@ class SamplerValue(FittedValue):
         not_set = tuple(other for other in self.not_set if other != name)
         return replace(self, unfitted=unfitted, not_set=not_set)
 
-    def parts(self) -> Any:
+    def parts(self) -> HybridParts | ClusterParts:
         """Return the fitted samplers whose maps are parts of a composed map."""
         return self.unfitted._fit_parts(self.statistics)
 
@@ -157,13 +161,13 @@ class SamplerValue(FittedValue):
         return type(self.unfitted).__name__
 
 
-def set_or_default(sampler: Any, name: str) -> Any:
+def set_or_default(sampler: BaseFeatureSampler, name: str) -> Any:
     """Return the value of a parameter that may not have been set on a sampler."""
     value = getattr(sampler, name)
     return DEFAULTS[name] if value is None else value
 
 
-def unfitted_copy(sampler):
+def unfitted_copy(sampler: BaseFeatureSampler) -> BaseFeatureSampler:
     """Return an unfitted copy; for plain parameters, ``clone`` takes twice as long."""
     params = sampler.get_params(deep=False)
     for name, value in params.items():
@@ -178,7 +182,7 @@ def fitted(path: str, doc: str) -> Any:
     return property(attrgetter(path), doc=doc)
 
 
-def _center_of(sampler):
+def _center_of(sampler: BaseFeatureSampler) -> np.ndarray:
     center = sampler.map_.frame.center
     return np.zeros(sampler.n_features_in_) if center is None else center
 
@@ -282,6 +286,10 @@ class BaseFeatureSampler(
         """Return the frame, which consists of the value of sigma and the centre."""
         return Frame(resolve_sigma(self.sigma, statistics), center)
 
+    def _fit_parts(self, statistics: Statistics) -> Any:
+        """Return the fitted samplers of which a hybrid consists."""
+        raise NotImplementedError(f"{type(self).__name__} has no parts.")
+
     def _map_without_rows(self, feature_map: FeatureMap) -> FeatureMap:
         """Return the map that ``freeze`` keeps, which must not contain any rows."""
         return feature_map
@@ -333,13 +341,10 @@ class BaseFeatureSampler(
     ) -> Self:
         """Update the fitted sampler with another batch of rows.
 
-        The result is the same as if ``fit`` had been called on all rows at once. The
-        order of the batches matters only if a sample of the rows is used: with more
-        than 1000 rows for ``sigma="median"`` and for discrete, clustered and hybrid
-        maps, and, for anchored maps, with more than ``n_anchors`` rows. The feature map
-        depends on all rows, so pass all batches first, then call ``freeze()``, and only
-        then ``transform``. A warning is issued if a batch changes the features after
-        they have been used.
+        The result is the same as if ``fit`` had been called on all rows at once, in the
+        same order. The feature map depends on all rows, so pass all batches first, then
+        call ``freeze()``, and only then ``transform``. A warning is issued if a batch
+        changes the features after they have been used.
 
         Parameters
         ----------
@@ -431,7 +436,9 @@ class BaseFeatureSampler(
         value = self._value
         return {**value.unfitted.get_params(), **dict.fromkeys(value.not_set)}
 
-    _warn_after_fit = warn_of_error
+    def _warn_after_fit(self, batch: Any) -> None:
+        if self.map_.n_components < self._doubtful_below:
+            warn_of_error(self, batch)
 
     # ------------------------------------------------------------------ queries
     def _map_and_queries(self, X: Any, method: str) -> tuple[FeatureMap, Any]:
@@ -454,7 +461,7 @@ class BaseFeatureSampler(
             return False
         return X.shape[1] == self.n_features_in_ and feature_map.frame.holds(X)
 
-    def _map_and_pair(self, X: Any, Y: Any) -> tuple[Any, Rows, Rows | None]:
+    def _map_and_pair(self, X: Any, Y: Any) -> tuple[FeatureMap, Rows, Rows | None]:
         """Return the map and the validated rows, in main memory as SciPy requires."""
         feature_map, X = self._map_and_queries(X, "transform")
         if Y is None:
@@ -538,7 +545,7 @@ class BaseFeatureSampler(
         features, n_lost, overflows = transform(feature_map, rows, **options)
         if n_lost or overflows:
             warn_of_range(self, features.dtype, n_lost, overflows)
-        return to_namespace_of(features, X)
+        return features if rows is X else to_namespace_of(features, X)
 
     # ------------------------------------------------------------------ kernels
     def exact_kernel(self, X: TableLike, Y: TableLike | None = None) -> np.ndarray:

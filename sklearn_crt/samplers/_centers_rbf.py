@@ -14,7 +14,7 @@ from .._compat import RandomState, StrOptions, TypedTransformerMixin, _fit_conte
 from ..arrays.namespaces import Array, row_chunks, to_namespace_of
 from ..arrays.threads import effective_n_threads, in_threads
 from ..arrays.validation import refuse_device, validate_rows
-from ..life_cycle.fitted import Batch, LifeCycle, Step, no_step
+from ..life_cycle.fitted import Batch, LifeCycle, Step, no_step, solution_for_names
 from ..life_cycle.supervised import SampleValue
 from ..rows import (
     Centers,
@@ -212,10 +212,10 @@ class CentersRBFSampler(
     same centres as ``fit`` on all rows in the same order, regardless of how they are
     divided into batches. ``merge`` combines the samples of two samplers. As long as the
     combined sample contains all rows, the result is the same as if ``fit`` had been
-    called on all rows, in any order. If ``centers`` is an array, no rows are kept; the
-    centres are fixed, and the rows only determine sigma. ``freeze`` keeps only the
-    centres. Note that these can include training rows, because the centre of a cluster
-    with a single row is that row itself.
+    called on the rows of both, in this order. If ``centers`` is an array, no rows are
+    kept; the centres are fixed, and the rows only determine sigma. ``freeze`` keeps
+    only the centres. Note that these can include training rows, because the centre of a
+    cluster with a single row is that row itself.
 
     References
     ----------
@@ -371,7 +371,7 @@ class CentersRBFSampler(
 
     @property
     def _n_features_out(self) -> int:
-        return self._value.solution.points.shape[0]
+        return solution_for_names(self).points.shape[0]
 
     def transform(self, X: TableLike) -> Array:
         """Compute the features of rows from their kernel values at the centres.

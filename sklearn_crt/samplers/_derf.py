@@ -201,7 +201,13 @@ def best_quadratic(
     values, vectors = np.linalg.eigh(root @ query @ root + inverse @ key @ inverse)
     shift = 0.5 * (means[0] - means[1])
     axes = np.ascontiguousarray(vectors.T)
-    return AffineQuadratic(axes @ root, axes @ inverse, axes, best_rho(values), shift)
+    return AffineQuadratic(
+        query_axes=axes @ root,
+        key_axes=axes @ inverse,
+        rotation=axes,
+        rho=best_rho(values),
+        shift=shift,
+    )
 
 
 def best_rho(values: np.ndarray) -> np.ndarray:

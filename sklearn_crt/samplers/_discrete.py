@@ -99,13 +99,13 @@ class DiscreteSampler(BaseFeatureSampler):
         # drawn frequency by frequency: the first ones must not depend on n_components
         counts = law.draw((self.n_components, statistics.n_features), rng)
         return DiscreteMap(
-            frame,
-            self.n_components,
-            Frequencies(counts.T.astype(np.float64)),
-            Independent(),
-            law,
-            GaussianKernel(softmax=self.kernel == "softmax"),
-            epsilon,
+            frame=frame,
+            n_components=self.n_components,
+            frequencies=Frequencies(counts.T.astype(np.float64)),
+            coupling=Independent(),
+            law=law,
+            gaussian=GaussianKernel(softmax=self.kernel == "softmax"),
+            least=epsilon,
         )
 
     def _least_coordinate(self) -> float | None:

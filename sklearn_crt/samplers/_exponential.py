@@ -81,9 +81,16 @@ def make_exponential_map(
         phase = float(rng.spawn(1)[0].uniform(0, 2 * math.pi))
     else:
         frequencies, phase = drawn.frequencies, drawn.phase
-    kernel = GaussianKernel(softmax=getattr(sampler, "kernel", None) == "softmax")
-    fields = frame, sampler.n_components, frequencies, coupling
-    return ExponentialMap(*fields, columns, quadratic, kernel, phase)
+    return ExponentialMap(
+        frame=frame,
+        n_components=sampler.n_components,
+        frequencies=frequencies,
+        coupling=coupling,
+        columns=columns,
+        quadratic=quadratic,
+        gaussian=GaussianKernel(softmax=sampler.kernel == "softmax"),
+        phase=phase,
+    )
 
 
 class ExponentialSampler(BaseFeatureSampler):

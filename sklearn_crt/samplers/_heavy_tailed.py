@@ -71,8 +71,8 @@ class HeavyTailedSampler(BaseFeatureSampler):
             self._check_tail(coupling, statistics.n_features)
 
         def draw(n_frequencies, n_features, rng):
-            sizes = n_frequencies, n_features
-            frequencies = coupling.draw(self._radial_law, *sizes, rng)
+            law = self._radial_law
+            frequencies = coupling.draw(law, n_frequencies, n_features, rng)
             if factor is None:
                 return frequencies
             return Frequencies(factor @ frequencies.to_dense())

@@ -40,23 +40,21 @@ def make_trigonometric_map(
     if drawn is not None:
         frequencies, phase = drawn.frequencies, drawn.phase
     else:
-        rng = statistics.frequency_stream()
-        sizes = columns.n_frequencies, statistics.n_features
+        rng, m = statistics.frequency_stream(), columns.n_frequencies
         if draw is None:
-            frequencies = coupling.draw(radial_law, *sizes, rng)
+            frequencies = coupling.draw(radial_law, m, statistics.n_features, rng)
         else:
-            frequencies = draw(*sizes, rng)
+            frequencies = draw(m, statistics.n_features, rng)
         (phase_rng,) = rng.spawn(1)
-        size = columns.n_frequencies if single else None
-        phase = phase_rng.uniform(0, 2 * math.pi, size=size)
+        phase = phase_rng.uniform(0, 2 * math.pi, size=m if single else None)
     return TrigonometricMap(
-        sampler._frame(statistics),
-        sampler.n_components,
-        frequencies,
-        coupling,
-        columns,
-        radial,
-        phase,
+        frame=sampler._frame(statistics),
+        n_components=sampler.n_components,
+        frequencies=frequencies,
+        coupling=coupling,
+        columns=columns,
+        radial=radial,
+        phase=phase,
         **fields,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -12,17 +12,20 @@ from ..arrays.namespaces import taken, to_host
 from ..exceptions import ApproximationWarning
 from ..maps import FeatureMap, relative_error
 
+if TYPE_CHECKING:
+    from ._base import BaseFeatureSampler, SamplerBatch
+
 _ERROR_ROWS = 16  # number of queries, and of keys, used to estimate the error
 _LIGHT_TAIL = 0.3  # smallest tail index for which fit does not warn
 
 
-def warn_of_error(sampler: Any, batch: Any) -> None:
+def warn_of_error(sampler: BaseFeatureSampler, batch: SamplerBatch) -> None:
     """Warn if the predicted error exceeds the kernel value for half the pairs."""
     name, feature_map = type(sampler).__name__, sampler.map_
     n = feature_map.n_components
     sides = batch.X, batch.X if batch.X_key is None else batch.X_key
     sizes = [side.shape[0] for side in sides]
-    if n >= sampler._doubtful_below or min(sizes) < 2 * _ERROR_ROWS:
+    if min(sizes) < 2 * _ERROR_ROWS:
         return
     steps = (np.arange(_ERROR_ROWS) + offset for offset in (0.25, 0.75))
     rows = [
@@ -49,7 +52,7 @@ def warn_of_error(sampler: Any, batch: Any) -> None:
     )
 
 
-def warn_of_tail(sampler: Any, index: float, advice: str) -> None:
+def warn_of_tail(sampler: BaseFeatureSampler, index: float, advice: str) -> None:
     """Warn if many frequencies are too large, given b such that P(|w| > R) ~ R^-b."""
     if index < _LIGHT_TAIL:
         warn(
@@ -62,7 +65,7 @@ def warn_of_tail(sampler: Any, index: float, advice: str) -> None:
         )
 
 
-def warn_of_changed_map(sampler: Any) -> None:
+def warn_of_changed_map(sampler: BaseFeatureSampler) -> None:
     """Warn that features of an earlier map have been used."""
     name = type(sampler).__name__
     warn(
@@ -76,7 +79,9 @@ def warn_of_changed_map(sampler: Any) -> None:
     )
 
 
-def warn_of_phases(sampler: Any, rows: Any, feature_map: FeatureMap) -> None:
+def warn_of_phases(
+    sampler: BaseFeatureSampler, rows: Any, feature_map: FeatureMap
+) -> None:
     """Warn about phases that are too large for the precision of their dtype."""
     frame = feature_map.frame
     n_rows, most = frame.count_unresolved(rows, feature_map.phase_rate)
@@ -90,7 +95,7 @@ def warn_of_phases(sampler: Any, rows: Any, feature_map: FeatureMap) -> None:
         )
 
 
-def warn_of_queries_as_keys(sampler: Any) -> None:
+def warn_of_queries_as_keys(sampler: BaseFeatureSampler) -> None:
     """Warn that a pipeline uses the features of queries for the keys, too."""
     name = type(sampler).__name__
     warn(
@@ -103,7 +108,7 @@ def warn_of_queries_as_keys(sampler: Any) -> None:
     )
 
 
-def warn_of_infinite_kernel(sampler: Any, kernel: np.ndarray) -> None:
+def warn_of_infinite_kernel(sampler: BaseFeatureSampler, kernel: np.ndarray) -> None:
     """Warn about kernel values that are too large for their dtype."""
     n_pairs = int(np.count_nonzero(np.isinf(kernel)))
     if n_pairs:
@@ -115,7 +120,9 @@ def warn_of_infinite_kernel(sampler: Any, kernel: np.ndarray) -> None:
         )
 
 
-def warn_of_range(sampler: Any, dtype: DTypeLike, n_lost: int, overflows: bool) -> None:
+def warn_of_range(
+    sampler: BaseFeatureSampler, dtype: DTypeLike, n_lost: int, overflows: bool
+) -> None:
     """Warn about rows whose features became zero, and about infinite features."""
     name = type(sampler).__name__
     if n_lost:

@@ -2,8 +2,8 @@
 
 Accumulated sums are valid only for the feature map that computed the features, and the
 map of a sampler may depend on all training rows. The first rows are therefore kept
-until the map is fixed. As long as they are kept, the order of the batches does not
-matter.
+until the map is fixed. As long as they are kept, the result is the same for one batch
+and for many.
 """
 
 from __future__ import annotations
@@ -133,10 +133,6 @@ class MapSums(LearnedValue):
     def without_map(self) -> Self:
         """Return a copy without the sampler, so that less data is transferred."""
         return replace(self, sampler=None)
-
-    def with_map_of(self, sampler: Any) -> Self:
-        """Return a copy with the fitted sampler that computed its features."""
-        return replace(self, sampler=sampler)
 
 
 def check_n_columns(sampler: Any, X: Any) -> None:

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from .._compat import Interval, RandomState, StrOptions, TypedTransformerMixin
 from ..arrays.namespaces import Array, to_namespace_of
 from ..arrays.threads import effective_n_threads, in_threads
-from ..life_cycle.fitted import Batch, Step, no_step
+from ..life_cycle.fitted import Batch, Step, no_step, solution_for_names
 from ..life_cycle.supervised import BatchesMixin, SampleValue, TableLifeCycle
 from ..rows import TableLike, are_labels, as_numbers, weighted_rows
 from ..rows.centers import distinct_rows
@@ -370,7 +370,7 @@ class AnovaSampler(
 
     @property
     def _n_features_out(self) -> int:
-        return self._value.solution.root.shape[1]
+        return solution_for_names(self).root.shape[1]
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags, which allow raw tables and require targets."""

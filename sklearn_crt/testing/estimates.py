@@ -182,7 +182,8 @@ def composed_estimates(
     """Return independent kernel estimates of a hybrid, from estimates of its parts."""
     # X, Y (n_X, n_features) -> (n_blocks, n_X, n_Y)
     whole, parts = fitted.map_, value_of(fitted).parts()
-    if not all(map(_is_simple, [*parts.bases, *parts.coefficients, *parts.spare])):
+    spare = [] if parts.spare is None else [parts.spare]
+    if not all(map(_is_simple, [*parts.bases, *parts.coefficients, *spare])):
         return None
     sides = whole.frame.pair(X, Y)
     queries, keys = (side.matrix for side in sides)
@@ -197,7 +198,7 @@ def composed_estimates(
     lambdas = [a + part for a, part in zip(whole.constants, lambdas, strict=True)]
     lambdas = [*lambdas, np.asarray(1 - sum(lambdas))]
     estimates = sum(lam * k for lam, k in zip(lambdas, kernels, strict=True))
-    for part in parts.spare:
+    for part in spare:
         gap = draw(part, 20) - estimates
         estimates = estimates + whole.spare_weight * gap
     return estimates * np.exp(whole.factor.log_pair_factor(*sides))

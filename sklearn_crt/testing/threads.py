@@ -34,7 +34,6 @@ QUERIES: dict[str, Callable[[Any, np.ndarray], Any]] = {
     "predict_interval": lambda model, X: model.predict_interval(X[:_FEW]),
     "kernel_weights": lambda model, X: model.kernel_weights(X[:_FEW]),
     "effective_sample_size": lambda model, X: model.effective_sample_size(X[:_FEW]),
-    "log_weights": lambda model, X: model.log_weights(X[:_FEW]),
     "approximation_error": lambda model, X: model.approximation_error(X[:_FEW]),
     "slopes": lambda model, X: model.slopes(X[:_FEW]),
     "score_path": lambda model, X: model.score_path(),

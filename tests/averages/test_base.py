@@ -69,14 +69,22 @@ def test_batches_in_any_order_equal_fit(model, iris):
 
 
 @pytest.mark.parametrize("model", list(estimators()), ids=repr)
-def test_weights_count_as_repeated_rows(model, iris, rng):
+def test_weights_count_as_repeated_rows_with_a_fixed_sigma(model, iris, rng):
     X, y = iris
+    sigma = 1.0
+    if isinstance(model.kernel, (PositiveRBFSampler, RBFSampler)):
+        sigma = "auto"  # the transformer determines it
     targets = y if hasattr(model, "predict_proba") else X[:, 0]
     weights = rng.integers(0, 4, size=150)
-    weighted = type(model)(model.kernel).fit(X, targets, sample_weight=weights)
-    repeated = type(model)(model.kernel)
+    weighted = type(model)(model.kernel, sigma=sigma)
+    weighted.fit(X, targets, sample_weight=weights)
+    repeated = clone(weighted)
     repeated.fit(np.repeat(X, weights, axis=0), np.repeat(targets, weights))
-    assert_allclose(outputs(weighted, X), outputs(repeated, X), rtol=1e-6, atol=1e-9)
+    if hasattr(model, "predict_proba"):  # the smoothing is chosen by left-out rows
+        assert_array_equal(weighted.predict(X), repeated.predict(X))
+    else:
+        found, expected = weighted.predict(X), repeated.predict(X)
+        assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
 
 
 def frozen_and_free(X):
@@ -176,6 +184,8 @@ def test_sparse_equals_dense(sampler, rng):
     expected = dense.predict_proba(X.toarray())
     assert_allclose(model.predict_proba(X), expected, rtol=1e-8)
     model.partial_fit(X, y)
+    dense.partial_fit(X.toarray(), y)
+    expected = dense.predict_proba(X.toarray())
     assert_allclose(model.predict_proba(X), expected, rtol=1e-8)
 
 

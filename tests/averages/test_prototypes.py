@@ -158,7 +158,7 @@ def in_batches(model, parts, classes):
 
 @pytest.mark.each_value
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("sigma", ["auto", 1.0])
+@pytest.mark.parametrize("sigma", ["scale", 1.0])
 @pytest.mark.parametrize("rows", [integer_rows, real_rows, repeated_rows])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("n_tables", [3, pytest.param(8, marks=SLOW)])

@@ -14,6 +14,7 @@ from sklearn_crt import (
     OPRFSampler,
     Prototypes,
 )
+from sklearn_crt.averages._kernel_rows import DrawnRows
 
 LEVELS = [0.0, 0.05, 0.3, 0.5, 0.9, 1.0]
 
@@ -121,18 +122,6 @@ def test_intervals_widen_with_distance(model, rng):
     assert 1.2 * near < far < farthest < 6 * near
 
 
-def test_weights_are_copies(rows):
-    X, y, weights, Q = rows
-    copies = np.repeat(np.arange(250), weights.astype(int))
-    for model in (
-        NadarayaWatsonRegressor(sigma=1.5),
-        LocalLinearRegressor(sigma=1.5, alpha=1),
-    ):
-        found = model.fit(X, y, weights).predict_quantiles(Q, LEVELS)
-        model.fit(X[copies], y[copies])
-        assert_allclose(found, model.predict_quantiles(Q, LEVELS), atol=1e-9)
-
-
 def test_shapes_of_quantiles_and_intervals(rows):
     X, y, _, Q = rows
     for model in (NadarayaWatsonRegressor(), LocalLinearRegressor()):
@@ -235,23 +224,30 @@ def test_clip_makes_another_margin(rng):
     assert_allclose(found, plain)
 
 
-def test_small_weights_make_no_wider_intervals(rows):
-    """Only ratios of weights matter where their sum is less than the number of rows."""
-    X, y, _, Q = rows
-    model = NadarayaWatsonRegressor(sigma=1.5)
-    expected = model.fit(X, y).predict_interval(Q)
-    found = model.fit(X, y, np.full(250, 1e-3)).predict_interval(Q)
-    assert_allclose(found, expected)
+def test_repeated_rows_predict_each_other(rng):
+    """In a table of few distinct rows, intervals are as wide as the noise."""
+    X = rng.integers(0, 4, size=(4000, 1)).astype(float)
+    y = X[:, 0] ** 2 + rng.normal(size=4000)
+    model = NadarayaWatsonRegressor(sigma=5.0).fit(X[:1000], y[:1000])
+    low, high = model.predict_interval(X[1000:]).T
+    assert np.mean(high - low) < 1.1 * (2 * norm.isf(0.05))
+    inside = (low <= y[1000:]) & (y[1000:] <= high)
+    spread = norm.isf(1e-7) * np.sqrt(0.09 * (1 / 1000 + 1 / 3000))
+    assert abs(inside.mean() - 0.9) < spread
 
 
-def test_few_of_many_rows_are_held_out_by_content(rng):
-    """Of more than 2000 rows a sample is held out, which depends on no order either."""
-    X, y = rng.normal(size=(2100, 2)), rng.normal(size=2100)
-    weights, order = rng.integers(1, 4, 2100), rng.permutation(2100)
-    model = NadarayaWatsonRegressor(sigma=2.0)
-    expected = model.fit(X, y, weights).predict_interval(X[:5])
-    found = model.fit(X[order], y[order], weights[order]).predict_interval(X[:5])
-    assert_allclose(found, expected, atol=1e-9)
+def test_few_of_many_rows_are_held_out_in_proportion_to_their_weights(rng):
+    """Of more than 2000 rows a sample is held out, in which no row has most weight."""
+    weights = np.where(np.arange(20_000) % 10 == 0, 9.0, 1.0)
+    drawn = DrawnRows.of(weights, 2000)
+    heavy = drawn.places % 10 == 0
+    assert abs(heavy.mean() - 0.5) < 0.07
+    total = weights.sum()
+    assert abs(drawn.weights[heavy].sum() / total - 0.5) < 0.07
+    assert abs(drawn.weights.sum() / total - 1) < 0.07
+    few = drawn.first(500)
+    assert_array_equal(few.places, drawn.places[:500])
+    assert abs(few.weights[few.places % 10 == 0].sum() / total - 0.5) < 0.14
 
 
 def test_clipped_fits_have_clipped_quantiles(rows):
@@ -265,14 +261,10 @@ def test_clipped_fits_have_clipped_quantiles(rows):
 def test_few_rows_and_equal_ones_have_intervals():
     x, y = np.zeros((5, 2)), np.arange(5.0)
     for model in (NadarayaWatsonRegressor(), LocalLinearRegressor()):
-        model.fit(x[:1], y[:1])
-        assert_array_equal(model.predict_interval(x[:2], 0.1), [[-np.inf, np.inf]] * 2)
-        assert_array_equal(model.predict_quantiles(x[:2], 0.5), [0, 0])
-        model.fit(x, y)
-        assert np.isinf(model.predict_interval(x[:2], 0.9)).all()
-        ends = model.predict_interval(x[:2], 0.5)
-        assert np.isfinite(ends).all()
-        assert np.all(ends[:, 0] <= ends[:, 1])
+        for few in (slice(1), slice(5)):
+            ends = model.fit(x[few], y[few]).predict_interval(x[:2])
+            assert np.isfinite(ends).all()
+            assert np.all(ends[:, 0] <= ends[:, 1])
 
 
 KINDS = [
@@ -318,10 +310,10 @@ def test_levels_and_coverage_are_checked(rows):
 
 
 def test_levels_of_equal_shares_are_not_missed_by_rounding(rng):
-    """Quantiles of 300 errors at k / 301 are those of levels nearer to the median."""
-    X, y = rng.normal(size=(2, 300, 1))
+    """Quantiles of 88 errors at k / 89 are those of levels nearer to the median."""
+    X, y = rng.normal(size=(2, 88, 1))
     model = NadarayaWatsonRegressor(sigma=1.0).fit(X, y[:, 0])
-    levels = np.arange(1, 301) / 301
+    levels = np.arange(1, 89) / 89
     nearer = levels + 1e-9 * np.sign(0.5 - levels)
     found = model.predict_quantiles(X[:3], levels)
     assert_array_equal(found, model.predict_quantiles(X[:3], nearer))

@@ -1,4 +1,4 @@
-"""Which training rows answers rest on, how many, and their density."""
+"""Which training rows answers rest on, and how many."""
 
 import tracemalloc
 
@@ -9,7 +9,6 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn import config_context
 from sklearn.datasets import load_iris
-from sklearn.neighbors import KernelDensity
 
 from sklearn_crt import (
     LocalLinearClassifier,
@@ -137,41 +136,16 @@ def test_effective_sample_size_are_the_perplexity(rows):
     assert_allclose(model.effective_sample_size(Q + 1e4), 1)
 
 
-@pytest.mark.each_value
-@pytest.mark.parametrize(
-    "names", [("gaussian", "gaussian"), ("laplacian", "exponential")]
-)
-def test_log_weights_are_a_kernel_density(names, rng):
-    X = rng.normal(size=(4100, 3))
-    weights, Q = rng.uniform(0.5, 2, 4100), 2 * rng.normal(size=(60, 3))
-    options = {"kernel": names[0], "sigma": 2.0}
-    models = [
-        NadarayaWatsonRegressor(**options),
-        LocalLinearRegressor(**options, alpha=1),
-    ]
-    for model in models:
-        model.fit(X, X[:, 0] ** 2, weights)
-        # one leaf: bounds of boxes lose 1e-8 to rounding
-        options = {"kernel": names[1], "rtol": 0, "leaf_size": 4100}
-        density = KernelDensity(bandwidth=0.5, **options)
-        density.fit(X, sample_weight=weights)
-        gaps = model.log_weights(Q) - density.score_samples(Q)
-        assert np.ptp(gaps) < 1e-9
-
-
 def test_where_no_row_has_a_weight(rows):
     X, y, weights, Q = rows
     model = NadarayaWatsonRegressor(near, sigma=1.0).fit(X, y, weights)
     far = Q + 100
     expected = np.tile(weights / weights.sum(), (40, 1))
     assert_allclose(model.kernel_weights(far).toarray(), expected)
-    assert_array_equal(model.log_weights(far), -np.inf)
     assert_allclose(model.effective_sample_size(far), weights.sum())
 
 
-@pytest.mark.parametrize(
-    "method", ["kernel_weights", "effective_sample_size", "log_weights"]
-)
+@pytest.mark.parametrize("method", ["kernel_weights", "effective_sample_size"])
 def test_sums_cannot_tell_rows(method, rows):
     X, y, *_ = rows
     for kernel in (OPRFSampler(random_state=0), "linear"):
@@ -191,7 +165,6 @@ def test_single_precision_comes_back(rows):
         few = Q.astype(np.float32)
         assert model.kernel_weights(few).dtype == np.float32
         assert model.effective_sample_size(few).dtype == np.float32
-        assert model.log_weights(few).dtype == np.float32
         assert_allclose(model.kernel_weights(few).sum(axis=1), 1, atol=1e-6)
 
 

@@ -89,17 +89,15 @@ def test_better_than_frequencies_and_with_the_same_labels(model, rng):
 
 
 @pytest.mark.parametrize("model", KINDS, ids=str)
-def test_smoothing_depends_on_content_alone(model, table, rng):
-    """A row of weight 2 is one that comes twice; the unit of weights has no effect."""
+def test_smoothing_depends_neither_on_batches_nor_on_the_unit_of_weights(
+    model, table, rng
+):
     X, y = np.round(table[0], 1), table[1]
     counts = rng.integers(1, 4, 400)
-    copies = rng.permutation(np.repeat(np.arange(400), counts))
     expected = clone(model).fit(X, y, counts).predict_proba(X[:50])
     for weights in (1e-30 * counts, 1e30 * counts):
         found = clone(model).fit(X, y, weights).predict_proba(X[:50])
         assert_allclose(found, expected, rtol=1e-8)
-    found = clone(model).fit(X[copies], y[copies]).predict_proba(X[:50])
-    assert_allclose(found, expected, rtol=1e-8)
     classes = np.unique(y)
     parts = clone(model).partial_fit(X[:99], y[:99], classes, counts[:99])
     other = clone(model).partial_fit(X[99:200], y[99:200], classes, counts[99:200])
@@ -113,16 +111,14 @@ def test_smoothing_depends_on_content_alone(model, table, rng):
     assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_few_of_many_rows_are_left_out_by_content(rng):
-    """Of more than 1000 rows a sample is left out, which depends on no order either."""
-    X = rng.normal(size=(1200, 3))
-    y = (X[:, 0] + 0.7 * rng.normal(size=1200) > 0).astype(int)
-    # the order begins with rows that are hard to predict
-    order, Q = np.argsort(np.abs(X[:, 0])), X[:50]
+def test_repeated_rows_predict_each_other(rng):
+    """In a table of few distinct rows, probabilities are the shares of their cells."""
+    X = rng.integers(0, 2, size=(4000, 3)).astype(float)
+    chances = rng.uniform(0.1, 0.9, size=8)[(X @ [1, 2, 4]).astype(int)]
+    y = (rng.uniform(size=4000) < chances).astype(int)
     for model in KINDS:
-        expected = clone(model).fit(X, y).predict_proba(Q)
-        found = clone(model).fit(X[order], y[order]).predict_proba(Q)
-        assert_allclose(found, expected, rtol=1e-8)
+        fitted = clone(model).set_params(sigma="auto").fit(X, y)
+        assert_allclose(fitted.predict_proba(X)[:, 1], chances, atol=0.12)
 
 
 @pytest.mark.parametrize("sigma", [0.1, 0.15, 2.0])

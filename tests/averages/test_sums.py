@@ -8,7 +8,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.frozen import FrozenEstimator
 
 from sklearn_crt import NadarayaWatsonClassifier, NadarayaWatsonRegressor, OPRFSampler
-from sklearn_crt.averages._sigma import path_sums
+from sklearn_crt.averages._sigma_choice import path_sums
 from sklearn_crt.kernels import Gaussian
 from sklearn_crt.rows import DenseInputs
 from sklearn_crt.samplers import GeometricSampler
@@ -28,22 +28,25 @@ def log_kernel(sampler, queries, keys):
 def test_sums_of_doubled_sigmas(sigmas, dtype, rng):
     """Weights that are squared are those of each sigma by itself, also beyond e-87.
 
-    A query all of whose pairs are left out has no weight, and others lose only these.
+    Each query is left out of its own sums if it is among the rows.
     """
     X, queries = 3 * rng.normal(size=(40, 3)), rng.normal(size=(9, 3))
     rows, others = (DenseInputs(Z.astype(dtype)) for Z in (X, queries))
-    targets, gone = rng.random((40, 2)).astype(dtype), rng.random((9, 40)) < 0.3
-    gone[0] = True
-    parts = Gaussian(), others, rows, targets, np.array(sigmas), gone
-    squares = np.where(gone, np.inf, cdist(queries, X, "sqeuclidean"))
+    targets, own = rng.random((40, 2)).astype(dtype), np.arange(98, 107)
+    parts = Gaussian(), others, rows, targets, np.array(sigmas), own, 100
+    squares = cdist(queries, X, "sqeuclidean")
+    squares[np.arange(2, 9), np.arange(7)] = np.inf
     for sigma, (found,) in zip(sigmas, path_sums(*parts), strict=True):
-        logs = -0.5 * sigma**2 * squares[1:]
+        logs = -0.5 * sigma**2 * squares
         expected = softmax(logs, axis=1) @ targets
-        scale = np.exp(found.log_scale[1:, 0] - logsumexp(logs, axis=1))
+        scale = np.exp(found.log_scale[:, 0] - logsumexp(logs, axis=1))
         largest = np.max(-logs, where=np.isfinite(logs), initial=1)
         rtol = 4 * np.finfo(dtype).eps * largest  # a log is rounded by so much
-        assert_allclose(found.values[1:] * scale[:, None], expected, rtol=rtol)
-        assert not found.values[0].any()
+        assert_allclose(found.values * scale[:, None], expected, rtol=rtol)
+    alone = DenseInputs(rows.dense[:1])
+    parts = Gaussian(), alone, alone, targets[:1], np.array(sigmas), np.zeros(1, int), 0
+    for (found,) in path_sums(*parts):
+        assert not found.values.any()
 
 
 @pytest.mark.parametrize("sigma", [1.0, 30.0, 300.0])

@@ -76,6 +76,25 @@ def test_labels_as_in_memory(table):
     assert_allclose(found.decision_function(X), scores, atol=1e-8)
 
 
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", [RandomFeatureRidge, RandomFeatureRidgeClassifier])
+def test_sigma_as_in_memory(kind, seed):
+    """It is selected on a sample of the rows, drawn by their positions."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(1500, 3))
+    y = X[:, 0] + 3 * rng.normal(size=1500)
+    y = y if kind is RandomFeatureRidge else (y > 0).astype(int)
+    for kernel in (TrigRBFSampler(n_components=64, random_state=0), "gaussian"):
+        n_components = 64 if kernel == "gaussian" else "auto"
+        model = kind(kernel, n_components=n_components, random_state=0).fit(X, y)
+        lazy = da.from_array(X, chunks=(500, 3)), da.from_array(y, chunks=400)
+        found = crt_dask.fit(model, *lazy)
+        assert_allclose(found.sigma_, model.sigma_, rtol=1e-9)
+        assert_allclose(found.loo_errors_, model.loo_errors_, rtol=1e-6)
+        scores = [m.score_samples(X[:50]) for m in (found, model)]
+        assert_allclose(*scores, atol=2 / 1500)
+
+
 @pytest.mark.usefixtures("few_features")
 def test_small_weights_count_rows(table):
     X, y, _ = table

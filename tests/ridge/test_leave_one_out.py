@@ -83,18 +83,63 @@ def test_errors_of_classes_are_those_of_their_indicators(table, frozen):
     assert_allclose(model.loo_errors_, one_by_one.loo_errors_.sum(axis=2), rtol=1e-9)
 
 
-def test_copies_of_a_row_are_left_out_together(table, frozen):
-    """Otherwise the row is predicted by its own copies, and no penalty is too small."""
-    X, y, weights = table
-    copies = np.repeat(np.arange(80), weights.astype(int))
-    model = RandomFeatureRidge(frozen, alpha=ALPHAS)
-    found = clone(model).fit(X[copies], y[copies])
-    expected = clone(model).fit(X, y, weights)
-    assert_allclose(found.loo_errors_, expected.loo_errors_, rtol=1e-8)
+@pytest.mark.parametrize("n_rows", [25, 80])  # fewer and more rows than features
+def test_a_row_is_left_out_and_none_of_its_copies(n_rows, table, frozen):
+    X, y, weights = (array[:n_rows] for array in table)
+    rng = np.random.default_rng(0)
+    copies = np.repeat(np.arange(n_rows), rng.integers(1, 4, n_rows))
+    X, y, weights = X[copies], y[copies], weights[copies]
+    model = RandomFeatureRidge(frozen, alpha=ALPHAS).fit(X, y, weights)
+    Z = frozen.transform(X)
+    for alpha, error in zip(ALPHAS, model.loo_errors_[0], strict=True):
+        squares = np.empty(len(X))
+        for i in range(len(X)):
+            others = np.arange(len(X)) != i
+            ridge = Ridge(alpha, solver="svd")
+            ridge.fit(Z[others], y[others], weights[others])
+            squares[i] = (y[i] - ridge.predict(Z[[i]])[0]) ** 2
+        assert_allclose(error, np.average(squares, weights=weights), rtol=1e-7)
+
+
+def labels_of_cells(rng, columns, slope):
+    """Return rows of categories, their labels, and the probabilities of label 1."""
+    X = np.stack([rng.integers(0, n, 4000) for n in columns], axis=1)
+    cell = np.ravel_multi_index(X.T, columns)
+    log_odds = slope * rng.standard_normal(np.prod(columns))
+    p = 1 / (1 + np.exp(-log_odds[cell]))
+    return X.astype(float), (rng.random(4000) < p).astype(int), p
+
+
+@pytest.mark.parametrize("columns", [(4, 4, 4), (2, 3), (2, 2, 2, 2, 2)])
+def test_labels_of_tables_with_few_distinct_rows(columns, rng):
+    X, labels, p = labels_of_cells(rng, columns, 1.5)
+    X = StandardScaler().fit_transform(X)
+    train, test = slice(2000), slice(2000, 4000)
+    model = RandomFeatureRidgeClassifier(random_state=0).fit(X[train], labels[train])
+    found = model.predict_proba(X[test])[:, 1]
+    p = p[test]
+    divergence = p * np.log(p / found) + (1 - p) * np.log((1 - p) / (1 - found))
+    # each cell has a parameter, and half the error of a maximum likelihood estimate
+    assert divergence.mean() < 2 * np.prod(columns) / 2000 + 0.01
+    best = np.mean(np.where(p > 0.5, labels[test], 1 - labels[test]))
+    assert np.mean((found > 0.5) == labels[test]) > best - 0.02
+
+
+def test_numbers_of_tables_with_few_distinct_rows(rng):
+    x = rng.integers(0, 10, 2000)
+    y = (x % 2) * 2 - 1 + 0.3 * rng.standard_normal(2000)
+    X = StandardScaler().fit_transform(x[:, None])
+    model = RandomFeatureRidge(random_state=0).fit(X[:1000], y[:1000])
+    errors = model.predict(X[1000:]) - y[1000:]
+    assert np.sqrt(np.mean(errors**2)) < 0.32
+    low, high = model.predict_interval(X[1000:], 0.9).T
+    # 1.645 standard deviations of the noise on each side
+    assert abs(np.mean(high - low) / (2 * 1.645 * 0.3) - 1) < 0.1
+    assert 0.86 < np.mean((low <= y[1000:]) & (y[1000:] <= high)) < 0.94
 
 
 def test_a_row_that_determines_its_own_prediction_has_no_finite_error(rng):
-    X = rng.standard_normal((200, 300))
+    X = rng.standard_normal((10, 30))
     model = RandomFeatureRidge("linear", alpha=[0.0], clip=False).fit(X, X[:, 0])
     assert np.isposinf(model.loo_errors_).all()
     assert np.isinf(model.predict_interval(X)).all()
@@ -107,22 +152,55 @@ def test_a_row_that_determines_its_own_prediction_has_no_finite_error(rng):
 
 # ------------------------------------------------------------------------ sample
 @pytest.mark.parametrize("kernel", ["gaussian", "linear"])
-def test_the_sample_of_many_rows_depends_on_their_content(kernel, rng):
+def test_the_sample_of_many_rows_does_not_depend_on_batches(kernel, rng):
     X, y = noisy_rows(rng, 6000)  # of which 4096 are left out
+    weights = rng.exponential(size=6000)
     options = {"random_state": 0, "sigma": 0.5, "n_components": 40}
     options = options if kernel == "gaussian" else {}
-    whole = RandomFeatureRidge(kernel, **options).fit(X, y)
-    order = rng.permutation(6000)
-    shuffled = clone(whole).fit(X[order], y[order])
+    whole = RandomFeatureRidge(kernel, **options).fit(X, y, weights)
+    parts = np.array_split(np.arange(6000), 3)
     batches = clone(whole)
-    for rows in np.array_split(order, 3):
-        batches.partial_fit(X[rows], y[rows])
-    halves = [clone(whole).fit(X[rows], y[rows]) for rows in np.array_split(order, 2)]
-    thin = clone(whole).fit(sparse.csr_array(X), y)
-    for other in (shuffled, batches, halves[0].merge(halves[1]), thin):
+    for rows in parts:
+        batches.partial_fit(X[rows], y[rows], weights[rows])
+    first, *others = (clone(whole).fit(X[r], y[r], weights[r]) for r in parts)
+    for other in others:
+        first.merge(other)
+    thin = clone(whole).fit(sparse.csr_array(X), y, weights)
+    for other in (batches, first, thin):
         assert_allclose(other.loo_errors_, whole.loo_errors_, rtol=1e-7)
         ends = [model.predict_interval(X[:99], 0.9) for model in (other, whole)]
         assert_allclose(*ends, rtol=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5])
+def test_intervals_of_tables_with_equal_rows(share, rng):
+    """Rows of zeros with target zero count as often as they occur."""
+    X = rng.standard_normal((7000, 4))
+    X[rng.random(7000) < share] = 0
+    y = X[:, 0] + 0.3 * rng.standard_normal(7000) * (X != 0).any(axis=1)
+    model = RandomFeatureRidge(random_state=0, n_components=100)
+    model.fit(X[:5000], y[:5000])
+    low, high = model.predict_interval(X[5000:], 0.9).T
+    inside = np.mean((low <= y[5000:]) & (y[5000:] <= high))
+    # of the rows of zeros 1, of the others 0.9
+    assert 0.87 < inside < 0.97
+
+
+def test_samples_are_drawn_by_weight(rng):
+    """Few rows of large weight determine the errors of the weighted population."""
+    X, y = noisy_rows(rng, 20_000)
+    heavy = np.arange(20_000) % 20 == 0
+    y[heavy] += rng.standard_normal(1000)
+    weights = np.where(heavy, 19.0, 1.0)
+    weights /= weights.mean()
+    model = RandomFeatureRidge(n_components=60, sigma=1.0, random_state=0)
+    model.fit(X, y, weights)
+    squares = (y - model.predict(X)) ** 2
+    expected = np.average(squares, weights=weights)
+    assert abs(model.loo_errors_.min() / expected - 1) < 0.15
+    low, high = model.predict_interval(X, 0.9).T
+    inside = (low <= y) & (y <= high)
+    assert abs(np.average(inside, weights=weights) - 0.9) < 0.02
 
 
 def test_errors_of_a_sample_are_those_of_the_table(rng):
@@ -243,7 +321,7 @@ def test_intervals_are_nested_and_quantiles_in_order(table):
     values = model.predict_quantiles(rows, levels)
     assert values.shape == (160, 2, 21)
     assert np.all(np.diff(values, axis=-1) >= 0)
-    assert_array_equal(model.predict_quantiles(rows, levels[7]), values[..., 7])
+    assert_array_equal(model.predict_quantiles(rows, 0.35), values[..., 7])
     again = pickle.loads(pickle.dumps(clone(model).fit(X, np.c_[y, X[:, 0]]).freeze()))
     assert_allclose(again.predict_interval(rows), model.predict_interval(rows))
     for call, message in {
@@ -312,22 +390,13 @@ def test_probabilities_of_rare_classes_and_weighted_ones(rng):
     assert 0.2 < found.mean() < 0.45
 
 
-def test_probabilities_with_weights_equal_those_of_copies(table, frozen):
-    X, y, weights = table
-    labels = np.digitize(y, [-0.5, 0.5])
-    copies = np.repeat(np.arange(80), weights.astype(int))
-    model = RandomFeatureRidgeClassifier(frozen)
-    found = clone(model).fit(X[copies], labels[copies]).predict_proba(X)
-    expected = clone(model).fit(X, labels, weights).predict_proba(X)
-    assert_allclose(found, expected, rtol=1e-9)
-
-
 def test_probabilities_do_not_depend_on_the_order_of_rows():
     """A search that stops early would stop elsewhere when the rounding differs."""
     rng = np.random.default_rng(3)  # where such a search differs by 5e-8
     X = rng.standard_normal((2000, 3))
     labels = np.digitize(X[:, 0] + rng.standard_normal(2000), np.linspace(-1, 1, 4))
-    model = RandomFeatureRidgeClassifier(random_state=0, n_components=50)
+    options = {"sigma": 0.5, "n_components": 50, "random_state": 0}
+    model = RandomFeatureRidgeClassifier(**options)  # which needs no sample of rows
     expected = clone(model).fit(X, labels).predict_proba(X)
     order = rng.permutation(2000)
     found = clone(model).fit(X[order], labels[order]).predict_proba(X)

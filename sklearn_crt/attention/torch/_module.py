@@ -204,9 +204,16 @@ class LinearAttention(MapsOfHeads):
                 "neither bias_k nor add_zero_attn: linear attention has no such form."
             )
         weight, bias = attention.in_proj_weight, attention.in_proj_bias
-        sizes = attention.embed_dim, attention.num_heads, attention.dropout
-        layout = bias is not None, attention.batch_first
-        linear = cls(*sizes, *layout, weight.device, weight.dtype, **options)
+        linear = cls(
+            attention.embed_dim,
+            attention.num_heads,
+            dropout=attention.dropout,
+            bias=bias is not None,
+            batch_first=attention.batch_first,
+            device=weight.device,
+            dtype=weight.dtype,
+            **options,
+        )
         linear.load_state_dict(attention.state_dict(), strict=False)
         for name, parameter in attention.named_parameters():
             linear.get_parameter(name).requires_grad_(parameter.requires_grad)

@@ -186,7 +186,7 @@ class ClusteredSampler(BaseFeatureSampler):
                 ApproximationWarning,
             )
             everywhere = [np.ones(n, dtype=bool) for n in counts]
-            parts, members, units = [self.fallback], [everywhere], [1]
+            parts, members, units = [self._fallback], [everywhere], [1]
         seeds = block_rng.integers(2**31 - 1, size=len(parts))
         widths, _ = spread_columns(self.n_components, units, units)
         samplers, blocks, start = [], [], 0
@@ -214,11 +214,14 @@ class ClusteredSampler(BaseFeatureSampler):
     def _part_for(self, clusters, i, j):
         """Return the unfitted sampler with the best diagonal for a pair of clusters."""
         queries, keys = clusters
-        spreads = (0.0, 0.0)
-        if self.statistic == "moments":
-            spreads = queries.spreads[i], keys.spreads[j]
-        centers = queries.centers[i], keys.centers[j]
-        a = best_diagonal(*centers, *spreads, real=self.diagonal == "real")
+        moments = self.statistic == "moments"
+        a = best_diagonal(
+            query=queries.centers[i],
+            key=keys.centers[j],
+            query_spread=queries.spreads[i] if moments else 0.0,
+            key_spread=keys.spreads[j] if moments else 0.0,
+            real=self.diagonal == "real",
+        )
         return ComplexExponentialSampler(a, coupling=self.coupling)
 
     @property
@@ -237,12 +240,12 @@ class ClusteredSampler(BaseFeatureSampler):
         return counts
 
     @property
-    def min_components(self) -> int:
+    def _min_components(self) -> int:
         """Minimum number of features for the requested clusters: two per map."""
         return 2 * math.prod(self._counts)
 
     @property
-    def fallback(self) -> TrigRBFSampler:
+    def _fallback(self) -> TrigRBFSampler:
         """Unfitted sampler for all rows, used if there are too few features."""
         return TrigRBFSampler(coupling=self.coupling)
 

@@ -139,8 +139,8 @@ class ComplexExponentialSampler(BaseFeatureSampler):
     def _make_map(self, statistics, drawn):
         diagonal = self._full_diagonal(statistics.n_features)
         coupling = get_coupling(self.coupling, type(self).__name__)
-        form = self._frame(statistics), DiagonalQuadratic(diagonal), coupling
-        return make_exponential_map(self, statistics, drawn, *form)
+        quadratic, frame = DiagonalQuadratic(diagonal), self._frame(statistics)
+        return make_exponential_map(self, statistics, drawn, frame, quadratic, coupling)
 
     def _full_diagonal(self, d):
         """Return the diagonal, one entry per column, as a real array if possible."""

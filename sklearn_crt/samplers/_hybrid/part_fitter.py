@@ -47,8 +47,8 @@ class PartFitter:
             return part.fit(rows, **options)
         # without the warnings of ``fit``, which are about the error of the part alone
         check_params(part)
-        others = options.get("X_key"), options.get("sample_weight")
-        part, batch = read_rows(part, rows, None, *others)
+        X_key, sample_weight = options.get("X_key"), options.get("sample_weight")
+        part, batch = read_rows(part, rows, None, X_key, sample_weight)
         return with_value(part, empty_value(part, batch).plus(batch))
 
     def fit_base(self, part: Any, seed: int, n_components: int) -> Any:
@@ -73,7 +73,7 @@ class PartFitter:
         """Return the number of columns per frequency, 1 for third-party samplers."""
         if not isinstance(part, BaseFeatureSampler):
             return 1
-        if hasattr(part, "min_components"):
+        if hasattr(part, "_min_components"):
             return 2
         return self.fit(part, 0).map_.columns_per_frequency
 

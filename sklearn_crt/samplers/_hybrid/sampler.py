@@ -29,7 +29,7 @@ class HybridParts(NamedTuple):
 
     bases: list[Any]
     coefficients: list[Any]
-    spare: list[Any]  # empty, or one map for the columns that the products do not use
+    spare: Any  # None, or the sampler for columns that the products do not use
     fitter: PartFitter
 
 
@@ -227,16 +227,17 @@ class HybridSampler(BaseFeatureSampler):
 
     def _make_map(self, statistics, drawn):
         parts = self._fit_parts(statistics)
-        sides = parts.bases, parts.coefficients, parts.spare
-        bases, coefficients, spare = (
-            tuple(map(parts.fitter.map_of, side)) for side in sides
+        map_of = parts.fitter.map_of
+        return SumOfProductsMap(
+            frame=self._centred_frame(statistics),
+            n_components=self.n_components,
+            bases=tuple(map(map_of, parts.bases)),
+            coefficients=tuple(map(map_of, parts.coefficients)),
+            constants=tuple(map(_constant_part, parts.coefficients)),
+            shared=self.shared,
+            spare=None if parts.spare is None else map_of(parts.spare),
+            factor=GaussianKernel(softmax=self.kernel == "softmax"),
         )
-        constants = tuple(map(_constant_part, parts.coefficients))
-        last = spare[0] if spare else None
-        kernel = GaussianKernel(softmax=self.kernel == "softmax")
-        fields = bases, coefficients, constants, self.shared, last, kernel
-        frame = self._centred_frame(statistics)
-        return SumOfProductsMap(frame, self.n_components, *fields)
 
     def _fit_parts(self, statistics: Statistics) -> HybridParts:
         """Return the fitted samplers for the given statistics."""
@@ -253,14 +254,17 @@ class HybridSampler(BaseFeatureSampler):
             for part, seed in zip(unfitted, seeds, strict=False)
         ]
         split = _split_columns(self.n_components, bases, coefficients, fitter)
-        last = getattr(bases[-1], "fallback", bases[-1])
+        last = getattr(bases[-1], "_fallback", bases[-1])
         if split is None:
             bases, coefficients, split = [last], [], ([self.n_components], 0)
         widths, rest = split
-        parts = zip(bases, base_seeds[-len(bases) :], widths, strict=True)
-        fitted = [fitter.fit_base(*part) for part in parts]
+        base_seeds = base_seeds[-len(bases) :]
+        fitted = [
+            fitter.fit_base(base, base_seed, width)
+            for base, base_seed, width in zip(bases, base_seeds, widths, strict=True)
+        ]
         seed = int(spare_rng.integers(2**31 - 1))
-        spare = [fitter.fit_base(last, seed, rest)] if rest else []
+        spare = fitter.fit_base(last, seed, rest) if rest else None
         return HybridParts(fitted, coefficients, spare, fitter)
 
     def _unfitted_parts(self) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -354,7 +358,7 @@ def _split_columns(
     costs = [unit * (constant + count) for unit, constant, count in each]
     frequencies = n_components // sum(costs)
     pairs = zip(bases, units, strict=True)
-    least = max(-(-getattr(base, "min_components", 1) // unit) for base, unit in pairs)
+    least = max(-(-getattr(base, "_min_components", 1) // unit) for base, unit in pairs)
     if frequencies < least:
         warn(
             f"This hybrid needs n_components={least * sum(costs)} or more, got "

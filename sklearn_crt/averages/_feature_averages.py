@@ -1,8 +1,18 @@
-r"""Kernel averages computed from features.
+r"""Kernel averages computed from features, and standard errors of these averages.
 
 The training rows are summarised by one small matrix, the sums of features times
-targets. The features of third-party transformers need not be exchangeable. For them,
-the standard error of a denominator :math:`S = \sum_m F_m Z_m` is estimated by
+targets. A kernel average is a ratio with the denominator :math:`S = \sum_m F_m Z_m`,
+where :math:`F_m` are the features of a query and :math:`Z_m` their sums over the
+training rows. Its standard error is estimated from the contributions of groups of
+features to S by the grouped jackknife (B. Efron, R. Tibshirani, "An Introduction to the
+Bootstrap", 1993, chapter 11), using the formula in the docstring of
+NadarayaWatsonClassifier. The error of an average :math:`P_c` is estimated in the same
+way from the residuals :math:`\sum_{m \in g} F_m (Z_{mc} - P_c Z_m)` of the groups g. If
+the coupling has at least eight blocks, each group consists of whole blocks, because
+frequencies within a block are dependent.
+
+The features of third-party transformers need not be exchangeable. For them, the
+standard error of S is estimated by
 
 .. math:: s = \frac{1}{\sqrt D} \sum_m |F_m Z_m| + \sqrt\epsilon\, |F| \sqrt{W Q}
 
@@ -18,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -37,28 +47,27 @@ from ..life_cycle.fitted import Batch, Step, no_step
 from ..maps import FeatureMap
 from ..rows import Rows, type_for_weights
 from ..sums.errors import (
+    N_GROUPS,
     effective_number,
     find_cancelling,
     group_blocks,
     group_columns,
     group_shares,
+    jackknife_variance,
     split_sums,
+    standard_error,
     where_cancels,
 )
 from ..sums.feature_sums import FeatureSums
 from ..sums.map_sums import MapSums, check_n_columns, map_of, third_party_features
-from ._sampler_sigma import SampledRows, best_multiple_of_sampler
-from ._sums import (
-    ApproximationError,
-    Averages,
-    KernelSums,
-    approximation_error,
-    with_error,
-)
+from ._fitted_averages import Averages
+from ._kernel_rows import KernelSums
+from ._sigma_choice import SampledRows, best_multiple_of_sampler
 from ._targets import Targets
 
 # averages hardly vary if mean inner product / mean squared norm exceeds this ratio
 _ALIKE = 0.6
+N_EFFECTIVE = 16  # with fewer effective features, errors are underestimated
 _SHARE_AT_ONE = 0.9  # if this proportion has norms close to 1, rows may be features
 
 
@@ -171,9 +180,9 @@ class FeatureAverages(MapSums, Averages):
             seen=self.seen + other.seen,
         )
 
-    def _learn(self, step: Step = no_step) -> KeyFeatures:
+    def _learn(self, step: Step = no_step) -> KernelFeatures:
         total = self.summed(step)
-        return KeyFeatures(total.sampler, self.targets, total.sums, total.norms)
+        return KernelFeatures(total.sampler, self.targets, total.sums, total.norms)
 
     def _without_rows(self) -> FeatureAverages:
         # the solution has the sums
@@ -187,10 +196,10 @@ class FeatureAverages(MapSums, Averages):
 
 
 @dataclass(frozen=True, eq=False)
-class KeyFeatures(Value):
+class KernelFeatures(Value):
     """The sums of the features of all training rows, from which averages are computed.
 
-    It is the counterpart of ``Keys``, which holds the rows themselves.
+    It is the counterpart of ``KernelRows``, which holds the rows themselves.
     """
 
     sampler: Any  # None if the rows are the features
@@ -294,3 +303,52 @@ def _check_size(features, sums):
             "these training rows, because their products could overflow. Rescale "
             "the features."
         )
+
+
+class ApproximationError(NamedTuple):
+    """Standard errors of kernel averages due to random features.
+
+    Attributes
+    ----------
+    std : ndarray of shape (n_samples,) or (n_samples, n_columns)
+        Standard errors of the averages, with one column per class or output. They are
+        infinite if a denominator is not positive, or if all features are in a single
+        group.
+    n_effective : ndarray of shape (n_samples,)
+        Effective number of features that determine each average. If it is below 16,
+        ``std`` is underestimated.
+    """
+
+    std: np.ndarray
+    n_effective: np.ndarray
+
+
+def approximation_error(
+    weights: np.ndarray, sums: FeatureSums, groups: list[np.ndarray], targets: Targets
+) -> ApproximationError:
+    """Return the standard errors of kernel averages for queries."""
+    # weights (n_rows, n_components)
+    weights = weights.astype(np.float64)
+    terms = weights * targets.weight(sums.sums)
+    total = terms.sum(axis=1)
+    n_averages, n_groups = targets.n_averages, len(groups)
+    parts = np.stack([weights[:, g] @ sums.sums[g] for g in groups])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        averages = parts.sum(axis=0)[:, :n_averages] / total[:, None]
+        own = np.stack([targets.weight(part) for part in parts])
+        expected = averages * own[:, :, None]
+        squares = jackknife_variance(parts[:, :, :n_averages], expected, n_groups, 0)
+        std = np.where(total[:, None] > 0, np.sqrt(squares) / total[:, None], np.inf)
+    return ApproximationError(std, effective_number(terms))
+
+
+def with_error(
+    values: Array, log_scale: Array, cancels: Array, shares: np.ndarray
+) -> KernelSums:
+    """Return kernel sums with their errors.
+
+    ``values`` holds the scores, followed by the contributions of the groups.
+    """
+    scores, parts = values[:, :-N_GROUPS], values[:, -N_GROUPS:]
+    error = standard_error(parts, shares)
+    return KernelSums(scores, log_scale, where_cancels(cancels, error))

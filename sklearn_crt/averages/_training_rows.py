@@ -1,124 +1,150 @@
-"""Weights of the training rows in a prediction, and their effective number."""
+"""Weights and number of the training rows behind a prediction, and their similarity."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_scalar, gen_batches
+from sklearn.utils import check_scalar
 
 from .._compat import available_if
-from ..arrays.loops import least_log, weights_from_logs
-from ..arrays.namespaces import to_host, within_working_memory
-from ..arrays.threads import blas_within_processors
-from ..rows import TableLike
+from ..arrays.namespaces import taken, to_host
+from ..life_cycle.fitted import computed_once
+from ..life_cycle.intervals import Distribution, weighted_quantiles
+from ..rows import Rows, TableLike
 from ..samplers._kernel_parameter import is_row_kernel
-from ._keys import Keys, joined_parts
-from ._local_targets import LocalLinear, Planes
+from ._kernel_rows import (
+    CUT,
+    DrawnRows,
+    all_rows,
+    kernel_totals,
+    prediction_weights,
+)
 from ._prototypes import Prototypes
+from ._sigma_choice import N_KEYS
 
-_BYTES = 2**24  # maximum size of an array of pairwise weights
-CUT = 1e-13  # the smallest weights are set to zero if they sum to at most this
+N_LEFT_OUT = 2000  # number of training rows, each of which is compared with all others
+_N_NEIGHBORS = 5
+# Rows with scores below _LEAST_SCORE count as unlike the training rows. Distances are
+# measured in units of the quantile, at level _USUAL_DISTANCES, of the distances of
+# training rows from their neighbours.
+_LEAST_SCORE, _USUAL_DISTANCES = 0.05, 0.99
+# Distances are limited, because they can be huge in nearly constant columns.
+_MOST_UNITS = 5.0
+# Differences up to these limits, between log weights and between distances in standard
+# deviations, may be rounding errors of float32, so such values count as equal.
+_TIES = 3e-4, 3e-6
+_LATER: Any = None  # a field that is computed from the others
 
 
-def all_rows(keys: Keys) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Return all training rows, their targets and their sample weights, on the host."""
-    X, y, weights = map(to_host, joined_parts(keys.parts)[:3])
-    return X, y, weights.astype(np.float64)
+class ComparedRows(NamedTuple):
+    """Similarities of rows to the training rows, and distances from them."""
+
+    scores: np.ndarray  # (n_rows,), from 0 to 1
+    distances: np.ndarray  # (n_rows,), 0 unless scores are low
 
 
-def log_kernels(
-    keys: Keys, X: Any, *, left_out: bool = False
-) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield slices of queries and their log kernel values for all training rows.
+@dataclass(frozen=True, eq=False)
+class Similarity:
+    """The similarity of rows to the training rows, expressed as a quantile.
 
-    ``left_out`` excludes training rows that are equal to a query: its copies and, if
-    it is a training row, the query itself.
+    A row is ranked among the training rows by its total kernel weight, in which columns
+    count as much as in predictions, and by its mean distance from neighbours, in which
+    all columns count equally. The similarity is the lower of the two quantiles.
     """
-    # -> (n_queries, n_rows), in float64
-    stored = keys.stored(X)
-    stored.frame.check(X)
-    size = max(1, within_working_memory(_BYTES) // (8 * stored.rows.shape[0]))
-    for batch in gen_batches(X.shape[0], size):
-        queries = stored.queries(X[batch])
-        logs = keys.log_kernel(queries, stored.rows, left_out=left_out)
-        yield batch, logs.astype(np.float64, copy=False)
+
+    few: DrawnRows  # a sample of the training rows
+    scaler: Any  # a StandardScaler
+    neighbors: Any  # NearestNeighbors of the standardised rows
+    logs: Distribution
+    closeness: Distribution
+    unit: float  # unit of the distances
+    # the distribution of the lower of the two quantiles
+    both: Distribution = _LATER
+    # the sample's first rows, each compared with all other rows
+    left_out: ComparedRows = _LATER
+
+    @classmethod
+    def of(cls, value: Any) -> Similarity:
+        """Return a comparison with the training rows of fitted averages."""
+        return computed_once(value, "similarity", lambda: cls._computed(value))
+
+    @classmethod
+    def _computed(cls, value: Any) -> Similarity:
+        # imported here, because the modules load slowly
+        from sklearn.neighbors import NearestNeighbors
+        from sklearn.preprocessing import StandardScaler
+
+        keys = value.solution
+        whole, _, weights = all_rows(keys)
+        few = DrawnRows.of(weights, N_KEYS)
+        some, left = taken(whole, few.places), few.first(N_LEFT_OUT)
+        X, weights = taken(whole, left.places), left.weights
+        scaler = StandardScaler(with_mean=False).fit(some, sample_weight=few.weights)
+        n_neighbors = min(_N_NEIGHBORS + 1, some.shape[0])
+        neighbors = NearestNeighbors(n_neighbors=n_neighbors)
+        neighbors.fit(scaler.transform(some))
+        closest, _ = neighbors.kneighbors(scaler.transform(X))
+        # the closest row is the row itself
+        distances = closest[:, 1:].sum(axis=1) / max(n_neighbors - 1, 1)
+        level = np.array([_USUAL_DISTANCES])
+        unit = weighted_quantiles(weights[None], distances, level).item()
+        neighbors.set_params(n_neighbors=max(n_neighbors - 1, 1))
+        logs = kernel_totals(keys, X, left.places).logs
+        of_logs = Distribution.of(logs, weights)
+        of_closeness = Distribution.of(-distances, weights)
+        found = cls(
+            few=few,
+            scaler=scaler,
+            neighbors=neighbors,
+            logs=of_logs,
+            closeness=of_closeness,
+            unit=unit,
+        )
+        both = Distribution.of(found._least_share(logs, distances), weights)
+        found = replace(found, both=both)
+        return replace(found, left_out=found._compared(logs, distances))
+
+    def compared(self, X: Rows, logs: np.ndarray) -> ComparedRows:
+        """Compare rows with all training rows, given the logs of their kernel sums."""
+        # logs (n_rows,), as returned by ``log_totals``
+        closest, _ = self.neighbors.kneighbors(self.scaler.transform(X))
+        return self._compared(logs, closest.mean(axis=1))
+
+    def _compared(self, logs: np.ndarray, distances: np.ndarray) -> ComparedRows:
+        least = self._least_share(logs, distances)
+        scores = self.both.shares_below(least + _TIES[1])
+        ratios = distances / self.unit if self.unit > 0 else distances
+        ratios = np.clip(ratios, 1, _MOST_UNITS)
+        low = np.maximum(1 - scores / _LEAST_SCORE, 0)
+        return ComparedRows(scores, low**3 * ratios)
+
+    def _least_share(self, logs: np.ndarray, distances: np.ndarray) -> np.ndarray:
+        """Return the lower of the two quantiles among the training rows."""
+        closeness = self.closeness.shares_below(_TIES[1] - distances)
+        return np.minimum(self.logs.shares_below(logs + _TIES[0]), closeness)
 
 
-def shares_of(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the weights of the training rows for each query, which sum to 1.
-
-    If all kernel values of a query vanish, the prediction is the mean of all targets,
-    so the normalised sample weights are returned.
-    """
-    # logs (n_queries, n_rows), weights (n_rows,) -> (n_queries, n_rows)
-    shares, _ = weights_from_logs(logs)
-    shares *= weights
-    total = shares.sum(axis=1)
-    none = total == 0
-    shares[none], total[none] = weights, weights.sum()
-    shares /= total[:, None]
-    return shares
-
-
-def effective_sizes(keys: Keys, X: Any, *, left_out: bool = False) -> np.ndarray:
-    """Return the effective number of training rows behind each prediction.
-
-    The number is infinite if all kernel values of a query vanish.
-    """
-    # -> (n_queries,)
-    found, (*_, weights) = np.empty(X.shape[0]), all_rows(keys)
-    for batch, logs in log_kernels(keys, X, left_out=left_out):
-        shares, peaks = weights_from_logs(logs)
-        shares *= weights
-        total = shares.sum(axis=1)
-        logs -= peaks
-        np.maximum(logs, least_log(logs), out=logs)  # avoids 0 times infinity
-        entropy = np.log(np.where(total > 0, total, 1))
-        entropy -= np.einsum("ij,ij->i", shares, logs) / np.where(total > 0, total, 1)
-        found[batch] = np.where(total > 0, np.exp(entropy), np.inf)
-    return found
-
-
-def log_totals(keys: Keys, X: Any, *, left_out: bool = False) -> np.ndarray:
-    """Return the logarithm of the total kernel weight for each query."""
-    # -> (n_queries,)
-    found, (*_, weights) = np.empty(X.shape[0]), all_rows(keys)
-    for batch, logs in log_kernels(keys, X, left_out=left_out):
-        shares, peaks = weights_from_logs(logs, overwrite=True)
-        with np.errstate(divide="ignore"):
-            found[batch] = np.log(shares @ weights) + peaks[:, 0]
-    return found
-
-
-def prediction_weights(keys: Keys, X: Any) -> Iterator[np.ndarray]:
-    """Yield the weights of all training rows in predictions, for batches of queries."""
-    # -> (n_queries, n_rows)
-    targets: Any = keys.targets
-    rows, _, weights = all_rows(keys)
-    is_fit = isinstance(targets, LocalLinear)
-    if is_fit:  # a linear fit corresponds to a kernel that depends on the query
-        planes = keys.with_targets(targets.solved_for(Planes))
-        found = [to_host(sums.scores) for _, sums in planes.sums(X)]
-        slopes, offsets = np.split(np.concatenate(found), [X.shape[1]], axis=1)
-        frame, _ = keys.frame(X)
-        points = frame.rows(rows).dense
-    for batch, logs in log_kernels(keys, X):
-        shares = shares_of(logs, weights)
-        if is_fit:
-            shares *= targets.kept(shares / weights, weights)
-            shares /= shares.sum(axis=1, keepdims=True)
-            shares *= 1 + slopes[batch] @ points.T - offsets[batch]
-        yield shares
+def keeps_all_rows(model: Any) -> bool:
+    """Return True if all training rows are stored; otherwise raise AttributeError."""
+    if isinstance(kernel_of_model(model), Prototypes):
+        raise AttributeError(
+            "Prototypes are means of training rows, none of which can be left out; use "
+            f"the exact kernel, {type(model).__name__}(), to keep the rows."
+        )
+    return stores_rows(model)
 
 
 def kernel_of_model(model: Any) -> Any:
     """Return the fitted kernel of an estimator, or its parameter before ``fit``."""
     value = vars(model).get("_value")
-    return model.kernel if value is None else value.kernel_in_use
+    if value is None:
+        return model.kernel
+    # the parameter of the fit suffices, and is known before anything is learned
+    return value.kernel_in_use if value.is_learned else model._fit_params["kernel"]
 
 
 def stores_rows(model: Any) -> bool:
@@ -275,52 +301,6 @@ class RowWeightsMixin:
         """
         model, rows = self._query(X, "effective_sample_size")
         keys = model._value.solution
-        found = effective_sizes(keys, to_host(rows))
+        found = kernel_totals(keys, to_host(rows)).sizes
         # if all kernel values vanish, the prediction is the mean of all targets
         return self._cast(np.minimum(found, all_rows(keys)[2].sum()), X)
-
-    @available_if(stores_rows)
-    def log_weights(self, X: TableLike) -> np.ndarray:
-        r"""Return the logarithm of the total kernel weight of the training rows.
-
-        Low values identify rows that are far from all training rows. Up to a constant
-        this is the logarithm of a kernel density estimate [1]_, as returned by
-        :meth:`sklearn.neighbors.KernelDensity.score_samples`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows for which predictions are made.
-
-        Returns
-        -------
-        logs : ndarray of shape (n_samples,)
-            :math:`\log \sum_j s_j K(x, x_j)` with the sample weights :math:`s_j`;
-            minus infinity if all kernel values vanish.
-
-        Raises
-        ------
-        AttributeError
-            If the kernel is a sampler, a transformer or ``"linear"``.
-
-        References
-        ----------
-        .. [1] E. Parzen, "On Estimation of a Probability Density Function and Mode",
-           Annals of Mathematical Statistics 33 (1962),
-           :doi:`10.1214/aoms/1177704472`.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sklearn.neighbors import KernelDensity
-        >>> from sklearn_crt import NadarayaWatsonRegressor
-        >>> X = np.random.default_rng(0).normal(size=(500, 3))
-        >>> model = NadarayaWatsonRegressor(sigma=2.0).fit(X, X[:, 0])
-        >>> density = KernelDensity(bandwidth=1 / 2.0).fit(X)
-        >>> gaps = model.log_weights(X[:9]) - density.score_samples(X[:9])
-        >>> bool(np.ptp(gaps) < 1e-6)
-        True
-        """
-        model, rows = self._query(X, "log_weights")
-        call, keys = blas_within_processors(rows.shape[0]), model._value.solution
-        return self._cast(call(log_totals, keys, to_host(rows)), X)

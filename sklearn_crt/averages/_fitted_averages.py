@@ -1,42 +1,66 @@
-"""Exact kernel averages over all training rows, computed in blocks and in log space."""
+"""Fitted values of kernel averages; with an exact kernel, they hold all rows."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 
 from .._values import same
-from ..arrays.namespaces import to_host
+from ..arrays.namespaces import taken, to_host
 from ..arrays.validation import as_kind
-from ..life_cycle.fitted import Batch, Step, joined_batches, no_step
+from ..life_cycle.fitted import Batch, LearnedValue, Step, no_step
 from ..rows import Sigma, Statistics, resolve_sigma
-from ..rows.sample import DistinctSample
 from ..samplers._kernel_parameter import RowKernel, copied_sigma, is_auto, row_kernel
-from ._keys import Keys, Part
-from ._sigma import (
+from ._kernel_rows import DrawnRows, KernelRows, Part, joined_parts
+from ._sigma_choice import (
     N_KEYS,
     N_KEYS_OF_FITS,
+    OCTAVES,
     best_multiple,
-    number_of_distinct_rows,
 )
-from ._sums import Averages
 from ._targets import Targets
 
 _SEED = 0, 0, 0, 0  # seed of the sample of rows for sigma="median"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
+class Averages(LearnedValue):
+    """Base class of fitted kernel averages.
+
+    Subclasses store training rows, prototypes, or sums of features times targets. The
+    method ``sums`` of the solution yields slices of the queries and their kernel sums,
+    as ``KernelSums``; its attribute ``sigma`` is the inverse length scale.
+    """
+
+    targets: Targets
+    seen: Any = None  # ClassCounts or TargetMoments of all rows
+
+    def having_seen(self, batch: Batch, before: Any) -> Self:
+        """Return a copy whose target statistics include another batch."""
+        new = self.targets.statistics_of(batch.y, batch.weights)
+        return replace(self, seen=new if before is None else before + new)
+
+    @property
+    @abstractmethod
+    def kernel_in_use(self) -> Any:
+        """The attribute ``kernel_`` of the estimator."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
 class RowAverages(Averages):
     """Fitted kernel averages over training rows or over prototypes.
 
-    The solution is a ``Keys`` object, with the chosen ``sigma`` and the chosen targets:
-    for local linear fits, those with the chosen penalty.
+    The solution is a ``KernelRows`` object, with the chosen ``sigma`` and the chosen
+    targets: for local linear fits, those with the chosen penalty.
     """
 
+    # whether each training row is stored, so that it can be left out
+    keeps_all_rows: ClassVar[bool] = False
     unfitted: Any  # a copy of the parameter ``kernel`` of the estimator
     kernel: RowKernel
     sigma_parameter: Sigma
@@ -102,6 +126,7 @@ def exact_averages(kernel: Any, sigma: Sigma, targets: Targets) -> ExactAverages
 class ExactAverages(RowAverages):
     """Fitted kernel averages over all training rows."""
 
+    keeps_all_rows: ClassVar[bool] = True
     parts: tuple[Part, ...] = ()  # the batches of rows, with their targets and weights
     n_given: int = 0  # number of rows passed, including those with weight 0
     dropped: tuple[np.ndarray, ...] = ()  # positions of rows with weight 0
@@ -136,33 +161,34 @@ class ExactAverages(RowAverages):
             seen=self.seen + other.seen,
         )
 
-    def training_rows(self) -> Batch:
-        return joined_batches(self.parts)
-
     def _without_rows(self) -> ExactAverages:
         """Return a copy without statistics; predictions need the rows themselves."""
         return replace(self, statistics=self.statistics.without_rows())
 
-    def _learn(self, step: Step = no_step) -> Keys:
+    def _learn(self, step: Step = no_step) -> KernelRows:
         """Choose the ``sigma`` and the targets with the lowest leave-one-out error."""
         first, is_given = self._first_sigma(), not self._is_auto
         is_given = is_given and len(self.targets.candidates()) == 1
         if is_given and not self.targets.is_wide(self.parts[0][0].shape[1]):
             return self._keys(first)
-        parts = (tuple(map(to_host, part)) for part in self.parts)
+        X, y, weights = map(to_host, joined_parts(self.parts))
         is_fit = len(self.targets.candidates()) > 1
-        few = DistinctSample.of(parts, N_KEYS_OF_FITS if is_fit else N_KEYS)
-        frame, kind = self._keys(first).frame(few.X)
-        rows = frame.rows(as_kind(few.X, kind))
+        few = DrawnRows.of(weights, N_KEYS_OF_FITS if is_fit else N_KEYS)
+        X, y = taken(X, few.places), y[few.places]
+        frame, kind = self._keys(first).frame(X)
+        rows = frame.rows(as_kind(X, kind))
         targets = self.targets.adapted(rows, few.weights)
         if is_given:
             return self._keys(first, targets)
-        encoded = targets.encode(few.y, few.weights, np.float64, rows)
-        options = self.kernel, rows, encoded, targets
-        if not self._is_auto:
-            best = best_multiple(*options, rows.shape[0], np.ones(1))
-            return self._keys(first, best.targets)
-        best = best_multiple(*options, number_of_distinct_rows(few))
+        best = best_multiple(
+            self.kernel,
+            rows,
+            targets.encode(y, few.weights, np.float64, rows),
+            targets,
+            len(weights) if self._is_auto else rows.shape[0],
+            OCTAVES if self._is_auto else np.ones(1),
+            weights_of_first=lambda n: few.first(n).weights,
+        )
         return self._keys(first * best.multiple, best.targets)
 
     def converted(self, converter: Callable[[Any], Any]) -> ExactAverages:
@@ -174,7 +200,15 @@ class ExactAverages(RowAverages):
         known = self.known and replace(self.known, parts=parts)
         return replace(self, parts=parts, known=known)
 
-    def _keys(self, sigma: float | np.ndarray, targets: Targets | None = None) -> Keys:
+    def _keys(
+        self, sigma: float | np.ndarray, targets: Targets | None = None
+    ) -> KernelRows:
         targets = (targets or self.targets).reduced()
         origin = self.statistics.query.mean
-        return Keys(self.kernel, sigma, targets, self.parts, origin)
+        return KernelRows(
+            kernel=self.kernel,
+            sigma=sigma,
+            targets=targets,
+            parts=self.parts,
+            origin=origin,
+        )

@@ -1,21 +1,35 @@
-"""Selection of sigma and of the penalty of local linear fits by held-out error."""
+"""Choice of sigma and of the penalty of local linear fits by held-out error."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import gen_batches
 
-from ..arrays.loops import LogSum, least_log, weights_from_logs
-from ..arrays.namespaces import Array
-from ..maps import Gaussian, RadialKernel
+from ..arrays.loops import LogSum, exp_features, least_log, weights_from_logs
+from ..arrays.namespaces import Array, to_host
+from ..maps import FeatureMap, Gaussian, RadialKernel
 from ..rows import Inputs
-from ..rows.sample import DistinctSample
+from ..rows.row_sample import RowSample
 from ..samplers._kernel_parameter import RowKernel
-from ._sums import log_kernel
+from ..sums.errors import (
+    find_cancelling,
+    group_columns,
+    group_shares,
+    split_sums,
+    standard_error,
+    trust,
+    where_cancels,
+)
+from ..sums.feature_sums import FeatureSums
+from ._class_probabilities import probabilities
+from ._kernel_rows import leave_out, log_kernel
 from ._targets import Targets
 
 OCTAVES = 2.0 ** np.arange(-1, 6)
@@ -36,6 +50,18 @@ TIE = 1e-6  # errors or probabilities with a smaller relative difference count a
 _QUERY_ROWS, _KEY_ROWS = 125, 1024  # rows whose kernel values are computed at a time
 
 
+# For samplers, these multiples are tried, then half octaves around the best of them.
+OCTAVES_OF_SAMPLER = 2.0 ** np.arange(-2, 5)
+N_SAMPLED = 2000  # number of rows for a sampler, each of which is left out in turn
+# If error rates differ by at most this many standard errors, the Brier score decides.
+# The error rate alone would often select sigma by chance, because few rows are
+# misclassified. The Brier score alone favours a large sigma, for which probabilities
+# are less uniform, although random features then misclassify more rows.
+_CLOSE = 0.5
+_SEED = 0, 0, 0, 2  # seed of the sample of rows for a sampler
+_REMAINDER = 1e-9  # smaller remainders, relative to a sum, are rounding errors
+
+
 class Best(NamedTuple):
     """The multiple of sigma and the targets with the lowest error, and that error."""
 
@@ -54,15 +80,16 @@ def best_multiple(
     n_queries: int = _N_QUERIES,
     *,
     refined: bool = True,
+    weights_of_first: Callable[[int], np.ndarray] | None = None,
 ) -> Best:
     """Return the multiple of sigma, and the targets, with the lowest error.
 
-    The error is the leave-one-out error of the first rows; rows are in random order. A
-    row is predicted only from rows that differ from it, so its copies are left out,
-    too. Therefore a row of weight 2 has the same effect as a repeated row, and repeated
-    rows do not cause overfitting. If only m of n distinct rows with d features are
-    used, the best multiple for m rows is multiplied by (n / m)^(1 / (d + 4)), the rate
-    at which the optimal sigma grows with the number of rows (Scott's rule).
+    The error is the leave-one-out error of the first rows; rows are in random order.
+    Each row is left out with its whole weight, and nothing else is left out. If only m
+    of n rows with d features are used, the best multiple for m rows is multiplied by
+    (n / m)^(1 / (d + 4)), the rate at which the optimal sigma grows with the number of
+    rows (Scott's rule). ``weights_of_first`` returns the weights of the errors of the
+    first rows, given their number; by default, these are the weights of the rows.
     """
     # encoded (m, k)
     n_keys, n_features = rows.shape
@@ -70,37 +97,27 @@ def best_multiple(
     is_fit = len(targets.candidates()) > 1
     n_queries = min(n_keys, n_queries, _MOST_PRODUCTS // encoded.size)
     n_queries = min(n_queries, _N_FITS) if is_fit else n_queries
-    weights = targets.weight(encoded) if targets.are_labels else None
-    blocks = [
-        (rows.take(block), encoded[block], None if weights is None else weights[block])
-        for block in gen_batches(n_keys, _KEY_ROWS)
-    ]
+    weights = targets.weight(encoded)
+    of_rows = weights if targets.are_labels else None
+    of_errors = weights[:n_queries]
+    if weights_of_first is not None:
+        of_errors = weights_of_first(n_queries)
+    blocks = []
+    for block in gen_batches(n_keys, _KEY_ROWS):
+        some = None if of_rows is None else of_rows[block]
+        blocks.append((block, rows.take(block), encoded[block], some))
 
     def batches(multiples):
         for batch in gen_batches(n_queries, _QUERY_ROWS):
-            queries = rows.take(batch)
-            path = _path_over_other_rows(kernel, queries, blocks, multiples)
+            queries, own = rows.take(batch), np.arange(batch.start, batch.stop)
+            path = _path_over_other_rows(kernel, queries, own, blocks, multiples)
             values = [tuple(sums.values for sums in found) for found in path]
-            yield queries, encoded[batch], values
+            yield queries, encoded[batch], of_errors[batch], values
 
-    queries = rows.take(slice(n_queries))
-    copies = queries.equal(queries).argmax(axis=1)  # the first of the equal rows
     finer = (_HALVES if is_fit else _QUARTERS) if refined else np.ones(1)
-    best = _search(octaves, finer, batches, encoded, targets, copies)
+    best = _search(octaves, finer, batches, encoded, targets)
     factor = (n_rows / n_keys) ** (1 / (n_features + 4))
     return best._replace(multiple=best.multiple * factor)
-
-
-def number_of_distinct_rows(few: DistinctSample) -> float:
-    """Return the number of distinct rows, which is estimated if ``few`` is a sample.
-
-    If exactly k of n random numbers in [0, 1) are below h, n is about k / h. The
-    relative error of this estimate is about 1 / sqrt(k), or 1 % for 10,000 rows.
-    """
-    n_rows = len(few.keys)
-    if n_rows < few.size:
-        return n_rows
-    return max(n_rows, (n_rows - 1) * 2.0**64 / float(few.keys[-1]))
 
 
 def _log_path(
@@ -128,18 +145,20 @@ def path_sums(
     keys: Inputs,
     targets: Array,
     multiples: np.ndarray,
-    gone: np.ndarray,
+    own: np.ndarray,
+    start: int,
     row_weights: np.ndarray | None = None,
 ) -> Iterator[tuple[LogSum, ...]]:
     """Yield the kernel sums over training rows for each multiple.
 
     These are the sums of the targets and, if ``row_weights`` are given, also the sums
-    of these weights times the squared kernel. Pairs marked in ``gone`` are excluded. If
-    the ratios of squares of consecutive multiples are powers of two, Gaussian weights
-    are computed by repeated squaring, which is faster than evaluating exponentials.
+    of these weights times the squared kernel. ``own`` and ``start`` determine the row
+    that is left out for each query (see ``leave_out``). If the ratios of squares of
+    consecutive multiples are powers of two, Gaussian weights are computed by repeated
+    squaring, which is faster than evaluating exponentials.
     """
 
-    # targets (n_keys, k), gone (n_queries, n_keys), row_weights (n_keys,)
+    # targets (n_keys, k), own (n_queries,), row_weights (n_keys,)
     def found(weights, log_scale):
         weights = weights.astype(targets.dtype, copy=False)
         sums = LogSum(weights @ targets, log_scale)
@@ -153,7 +172,7 @@ def path_sums(
     doubles = np.allclose(gaps, steps, rtol=0, atol=1e-12)
     squared = isinstance(kernel, Gaussian) and doubles and np.all(steps > 0)
     for logs in _log_path(kernel, queries, keys, multiples[: 1 if squared else None]):
-        logs[gone] = -np.inf
+        leave_out(logs, own, start)
         weights, log_scale = weights_from_logs(logs, overwrite=True, normal=True)
         yield found(weights, log_scale)
     if not squared:
@@ -173,14 +192,15 @@ def path_sums(
 def _path_over_other_rows(
     kernel: RowKernel,
     queries: Inputs,
-    blocks: list[tuple[Inputs, np.ndarray, np.ndarray | None]],
+    own: np.ndarray,
+    blocks: list[tuple[slice, Inputs, np.ndarray, np.ndarray | None]],
     multiples: np.ndarray,
 ) -> list[tuple[LogSum, ...]]:
-    """Return the kernel sums over the rows that are not copies of a query."""
+    """Return the kernel sums over all rows but the query, whose position is ``own``."""
     totals: list[Any] = [None for _ in multiples]
-    for keys, targets, weights in blocks:
-        gone = queries.equal(keys)
-        path = path_sums(kernel, queries, keys, targets, multiples, gone, weights)
+    for rows, keys, targets, weights in blocks:
+        left = own, rows.start, weights
+        path = path_sums(kernel, queries, keys, targets, multiples, *left)
         for k, found in enumerate(path):
             if totals[k] is not None:
                 pairs = zip(totals[k], found, strict=True)
@@ -189,12 +209,11 @@ def _path_over_other_rows(
     return totals
 
 
-def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
+def _search(octaves, finer, batches, encoded, targets) -> Best:
     """Return the best multiple on a grid of octaves, refined on a finer grid.
 
-    ``batches`` yields rows, their encoded targets, and for each multiple the kernel
-    sums over the other rows (see ``path_sums``). ``copies`` has one integer per row,
-    which is the same for equal rows.
+    ``batches`` yields rows, their encoded targets, the weights of their errors, and for
+    each multiple the kernel sums over the other rows (see ``path_sums``).
     """
     weights = targets.weight(encoded)
     # inverse of a typical weight, to which tiny weights hardly contribute
@@ -208,9 +227,8 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
 
     def best_of(multiples):
         parts, shares = [], []
-        for queries, own, path in batches(multiples):
-            weights = targets.weight(own)
-            truth = weighted_means(own, weights, mean)
+        for queries, own, weights, path in batches(multiples):
+            truth = weighted_means(own, targets.weight(own), mean)
             shares.append(weights)
             errors = np.empty((len(candidates), multiples.size, len(truth)))
             for k, (sums, *squares) in enumerate(path):
@@ -231,10 +249,10 @@ def _search(octaves, finer, batches, encoded, targets, copies) -> Best:
         least = errors.min(axis=1)
         best = int((least <= least.min() * (1 + TIE)).argmax())
         plain, fits = (rows[j, errors[j].argmin()] for j in (0, best))
-        if not is_significant(plain - fits, weights, copies[: len(weights)]):
+        if not is_significant(plain - fits, weights):
             best = 0
         # If all distinct rows are equally far apart, as for a one-hot encoded category,
-        # predictions with the narrowest kernel depend only on equal training rows.
+        # all narrow kernels make the same predictions.
         chosen = last_least(errors[best])
         error = float(errors[best, chosen] / weights.sum())
         targets_of_best = candidates[best].with_error(error)
@@ -274,16 +292,16 @@ def mistakes(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
 
 
 def is_significant(
-    gain: np.ndarray, weights: np.ndarray, copies: np.ndarray, n_errors: float = 1.0
+    gain: np.ndarray, weights: np.ndarray, n_errors: float = 1.0
 ) -> bool:
     """Return whether the mean gain exceeds 0 by ``n_errors`` standard errors.
 
-    The standard error assumes that distinct rows are independent. It depends neither on
-    the unit of the weights, nor on whether a row has weight 2 or is repeated.
+    The standard error assumes that rows are independent. It does not depend on the unit
+    of the weights.
     """
-    # gain, weights, copies (n_rows,)
+    # gain, weights (n_rows,)
     total = weights @ gain
-    parts = np.bincount(copies, weights * (gain - total / weights.sum()))
+    parts = weights * (gain - total / weights.sum())
     return bool(total > n_errors * np.sqrt(parts @ parts))
 
 
@@ -307,7 +325,8 @@ class HeldOutRows(NamedTuple):
 
     X: Any  # (n_rows, n_features)
     y: np.ndarray  # (n_rows,) or (n_rows, n_outputs)
-    weights: np.ndarray  # (n_rows,)
+    row_weights: np.ndarray  # (n_rows,), their own weights
+    weights: np.ndarray  # (n_rows,), the weights of their errors
     own: np.ndarray  # (n_rows,), index of the prototype that represents a row
 
     def moved(self, labels: np.ndarray) -> HeldOutRows:
@@ -332,18 +351,16 @@ def best_multiple_left(
 
     def batches(multiples):
         for batch in gen_batches(len(left.own), _HELD_OUT_ROWS):
-            rows, parts = left.X.take(batch), (left.y[batch], left.weights[batch])
+            rows, parts = left.X.take(batch), (left.y[batch], left.row_weights[batch])
             own = targets.encode(*parts, np.float64, rows)
             place = np.arange(len(own)), left.own[batch]
             rest = 1 - targets.weight(own) / targets.weight(encoded)[place[1]]
-            # prototypes equal to the row are left out, too, as with the exact kernel
-            gone = rows.equal(keys)
-            gone[place] |= rest < _NOTHING
+            is_alone = rest < _NOTHING  # its prototype represents no other row
             removed = targets.contribution(own, encoded[place[1]])
             # without the row, its prototype would be farther away
             if isinstance(kernel, RadialKernel):
                 distances = kernel.distances(rows, keys).astype(np.float64)
-                distances[place] *= 1 / np.where(rest < _NOTHING, 1, rest)
+                distances[place] *= 1 / np.where(is_alone, 1, rest)
             path = []
             for multiple in multiples:
                 if isinstance(kernel, RadialKernel):
@@ -351,14 +368,162 @@ def best_multiple_left(
                 else:  # a callable takes rows, so their distances cannot be adjusted
                     scaled = rows.scaled(multiple), keys.scaled(multiple)
                     logs = log_kernel(kernel, *scaled)
-                logs[gone] = -np.inf
+                leave_out(logs, np.where(is_alone, place[1], -1))
                 weights, _ = weights_from_logs(logs, overwrite=True)
                 sums = weights @ encoded - weights[place][:, None] * removed
                 squares = weights**2 @ targets.weight(encoded)
                 squares -= weights[place] ** 2 * targets.weight(removed)
                 path.append((sums, squares[:, None]))
-            yield rows, own, path
+            yield rows, own, left.weights[batch], path
 
     finer = _QUARTERS if len(targets.candidates()) == 1 else _HALVES
-    copies = np.arange(len(left.own))  # all copies of a row are held out as one row
-    return _search(octaves, finer, batches, encoded, targets, copies)
+    return _search(octaves, finer, batches, encoded, targets)
+
+
+@dataclass(frozen=True)
+class SampledRows:
+    """A sample of rows; ``a + b`` is a sample of the rows of a followed by those of b.
+
+    Rows are drawn with probabilities that increase with their weights.
+    """
+
+    few: RowSample
+    seen: Any  # statistics of the targets, based on all rows
+
+    @classmethod
+    def of(
+        cls, batches: Sequence[tuple[Any, ...]], targets: Targets, n_before: int = 0
+    ) -> SampledRows:
+        """Draw a sample from batches, which are tuples (X, y, weights, ...).
+
+        ``n_before`` is the number of rows before the first of these rows.
+        """
+        seen = (targets.statistics_of(y, weights) for _, y, weights, *_ in batches)
+        few: Any = None
+        for batch in batches:
+            rows = tuple(map(to_host, batch[:3]))
+            options: Any = {"seed": _SEED, "size": N_SAMPLED, "by_weight": True}
+            if few is None:
+                few = RowSample.of(*rows, n_before=n_before, **options)
+            else:
+                few = few.with_rows(*rows)
+        return cls(few, reduce(add, seen))
+
+    def __add__(self, other: SampledRows) -> SampledRows:
+        return SampledRows(self.few + other.few, self.seen + other.seen)
+
+
+def best_multiple_of_sampler(
+    sampler: Any, rows: SampledRows, targets: Targets
+) -> float:
+    """Return the multiple of the sampler's sigma with the lowest leave-one-out error.
+
+    A row is predicted from the sums of features over all rows, after subtracting its
+    own contribution. The leave-one-out error therefore includes the error of the random
+    features.
+    """
+    X, weights = rows.few.X, rows.few.weights
+    encoded = targets.encode(rows.few.y, weights, np.float64)
+    wide, first = X.astype(np.float64, copy=False), sampler.sigma_
+    errors_of = _errors_of_labels if targets.are_labels else _errors_of_numbers
+    choose = _best_for_labels if targets.are_labels else _best_for_numbers
+    best = 1.0
+    for steps in (OCTAVES_OF_SAMPLER, _HALVES):
+        errors = []
+        for multiple in (best * steps).tolist():
+            source = sampler.with_sigma(first * multiple).map_.astype("float64")
+            sums, share = _sums_over_other_rows(source, wide, encoded, targets)
+            if targets.are_labels:
+                sums *= _class_factors(encoded, rows.seen)
+            errors.append(errors_of(sums, share, encoded, targets, rows.seen))
+        best = float((best * steps)[choose(errors, best * steps, weights)])
+    return best
+
+
+def _class_factors(encoded, seen):
+    """Return factors for class sums that restore the class proportions of all rows.
+
+    If sigma is small, the class sums are close to the class proportions. Leaving out a
+    row then makes its own class less probable than other classes of the same size, and
+    the random class proportions of a sample have a similar effect.
+    """
+    # encoded (n_rows, n_classes)
+    rest = encoded.sum(axis=0) - encoded
+    has_others = rest > _REMAINDER * encoded.sum()
+    return np.where(has_others, seen.shares / np.where(has_others, rest, 1), 0)
+
+
+def _errors_of_labels(sums, share, encoded, targets, seen):
+    """Return the classification error and the Brier score of each row, (2, n_rows)."""
+    sums = np.where(np.any(sums > 0, axis=1, keepdims=True), sums, seen.shares)
+    found = probabilities(sums, seen.shares, share[:, None])
+    truth = encoded / targets.weight(encoded)[:, None]
+    return np.stack([mistakes(found, truth), ((found - truth) ** 2).sum(axis=1)])
+
+
+def _errors_of_numbers(sums, share, encoded, targets, seen):
+    """Return squared errors relative to the variance of the targets, (n_rows,)."""
+    own = targets.weight(encoded)
+    truth = weighted_means(encoded, own, seen.mean)
+    found = seen.clipped(weighted_means(sums, targets.weight(sums), seen.mean))
+    found += (1 - share[:, None]) * (seen.mean - found)
+    spread = np.average((truth - seen.mean) ** 2, axis=0, weights=own)
+    return (found - truth) ** 2 @ (1 / np.where(spread > 0, spread, 1))
+
+
+def _best_for_labels(errors, multiples, weights):
+    """Return the index of the lowest Brier score among multiples with few errors."""
+    wrong, brier = np.stack(errors, axis=1)
+    least = wrong[last_least(wrong @ weights)]
+    close = [not is_significant(row - least, weights, _CLOSE) for row in wrong]
+    return last_least(np.where(close, brier @ weights, np.inf))
+
+
+def _best_for_numbers(errors, multiples, weights):
+    """Return the index of the multiple 1 unless another is significantly better."""
+    errors = np.stack(errors)
+    best = last_least(errors @ weights)
+    for default in np.flatnonzero(multiples == 1):
+        if not is_significant(errors[default] - errors[best], weights):
+            return int(default)
+    return best
+
+
+def _sums_over_other_rows(
+    source: FeatureMap,
+    X: Any,
+    encoded: np.ndarray,
+    targets: Targets,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return, for each row, kernel sums that exclude the row itself.
+
+    The second array contains the weight of each kernel average, which is below 1 if the
+    average is unreliable.
+    """
+    # X (n, d), encoded (n, k) -> (n, k), (n,)
+    sums, found, share = FeatureSums(), np.zeros(encoded.shape), np.ones(len(encoded))
+    for rows, mantissa, exponent in source.iter_log_features(X, key=True):
+        sums = sums.with_rows(mantissa, exponent, encoded[rows])
+    shift = sums.total.log_scale[:, 0]
+    index = source.frequency_index()
+    groups = group_columns(index, source.n_components)
+    shares = group_shares(index, source.n_components)
+    parts_of_sums = split_sums(targets.weight(sums.sums), groups)
+    keys = source.iter_log_features(X, key=True)
+    queries = source.iter_log_features(X, key=False)
+    for (rows, mantissa, exponent), (_, *key) in zip(queries, keys, strict=True):
+        weights, _ = sums.scaled(mantissa, exponent)
+        features = exp_features(key[0], None if key[1] is None else key[1] - shift)
+        kernel = np.einsum("nm,nm->n", weights, features)
+        total = weights @ sums.sums
+        rest = total - kernel[:, None] * encoded[rows]
+        size = np.abs(weights) @ np.abs(sums.sums)
+        found[rows] = np.where(np.abs(rest) > _REMAINDER * size, rest, 0)
+        cancels = find_cancelling(mantissa, sums.signed)
+        if cancels is not None:
+            own = targets.weight(encoded[rows])[:, None]
+            parts = (weights * features) @ split_sums(np.ones(groups.size), groups)
+            parts = weights @ parts_of_sums - parts * own
+            error = where_cancels(cancels, standard_error(parts, shares))
+            share[rows] = trust(targets.weight(found[rows]), error)
+    return found, share
