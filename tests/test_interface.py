@@ -143,16 +143,7 @@ def test_structured_frequencies_are_a_dense_matrix_too():
     np.testing.assert_allclose(X @ sampler.frequencies_, products, atol=1e-9)
 
 
-# ---------------------------------------------------------- names in error messages
-@pytest.mark.parametrize("cls", public_classes(), ids=lambda cls: cls.__name__)
-def test_a_wrong_constructor_call_names_the_public_class(cls):
-    with pytest.raises(TypeError) as caught:
-        cls(no_such_parameter=1)
-    name = cls.__name__
-    words = rf"{name}(\.__(init|new)__)?\(\) |.*abstract class '?{name}\b"
-    assert re.match(words, str(caught.value)), caught.value
-
-
+# -------------------------------------------------------------- fitted attributes
 def fitted_properties(estimator):
     """Return the names of the fitted attributes that a class defines."""
     names = [name for name in dir(estimator) if re.fullmatch(r"[A-Za-z]\w*_", name)]
