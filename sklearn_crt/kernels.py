@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Real
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.metrics.pairwise import check_pairwise_arrays
 from sklearn.utils import assert_all_finite, gen_batches
 
-from ._compat import Interval, StrOptions, validated
+from ._compat import Interval, validated
 from .arrays.validation import plain_sparse
 from .maps import ExponentialPower, Gaussian, Laplacian, Matern, RadialKernel
 from .rows import (
@@ -31,7 +31,6 @@ __all__ = [
     "Laplacian",
     "Matern",
     "exponential_power_kernel",
-    "laplacian_kernel",
     "matern_kernel",
 ]
 __dir__ = __all__.copy  # so that dir() shows only public names
@@ -122,70 +121,6 @@ def matern_kernel(
            [0.55198, 1.     ]])
     """
     return _radial(X, Y, sigma, shape_matrix, Matern(nu))
-
-
-@validated(**_SHARED, norm=[StrOptions({"l1", "l2"})])
-def laplacian_kernel(
-    X: TableLike,
-    Y: TableLike | None = None,
-    *,
-    norm: Literal["l2", "l1"] = "l2",
-    sigma: Sigma = 1.0,
-    shape_matrix: ArrayLike | None = None,
-) -> np.ndarray:
-    r"""Compute the Laplacian kernel, the exponential of the negative distance.
-
-    .. math:: k = \exp(-|\sigma (x - y)|)
-
-    Parameters
-    ----------
-    X : {array-like, sparse matrix} of shape (n_X, n_features) or (n_features,)
-        First set of rows, or a single row of shape (n_features,).
-    Y : {array-like, sparse matrix}, default=None
-        Second set of rows, or a single row if X is a single row. None means X.
-    norm : {"l2", "l1"}, default="l2"
-        ``"l2"`` gives the Matern kernel with nu = 1/2, and ``"l1"`` the kernel of
-        :func:`sklearn.metrics.pairwise.laplacian_kernel`.
-    sigma : float or array-like of shape (n_features,), default=1.0
-        Inverse length scale, by which the rows are multiplied.
-    shape_matrix : array-like of shape (n_features, n_features), default=None
-        Symmetric positive definite matrix M that defines the norm
-        :math:`|u|_M = \sqrt{u' M u}` if ``norm="l2"``. None means the identity.
-
-    Returns
-    -------
-    kernel : ndarray of shape (n_X, n_Y), or float for two single rows
-        Kernel values in [0, 1]; float32 if X and Y are float32.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is out of range, or if the shapes do not match.
-
-    See Also
-    --------
-    sklearn_crt.samplers.LaplacianSampler : Random features of this kernel.
-
-    References
-    ----------
-    .. [1] S. Ahir, P. Pandit, "Feature maps for the Laplacian kernel and its
-       generalizations", :arxiv:`2502.15575`, equation 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_crt.kernels import laplacian_kernel
-    >>> X = np.array([[0.0, 0.0], [3.0, 4.0]])
-    >>> -np.log(laplacian_kernel(X)[0, 1])
-    np.float64(5.0)
-    >>> -np.log(laplacian_kernel(X, norm="l1")[0, 1])
-    np.float64(7.0)
-    """
-    if norm == "l1" and shape_matrix is not None:
-        raise ValueError(
-            "shape_matrix needs norm='l2', got norm='l1'; use shape_matrix=None."
-        )
-    return _radial(X, Y, sigma, shape_matrix, Laplacian(norm))
 
 
 @validated(**_SHARED, alpha=[Interval(Real, 0, 2, closed="right")])

@@ -32,9 +32,9 @@ from sklearn_crt.samplers import (
     PoissonSampler,
     clustered_hybrid,
 )
-from sklearn_crt.testing import assert_thread_safe
 
 from .test_common import EACH_ESTIMATOR
+from .thread_check import assert_thread_safe
 
 N_THREADS = 8
 N_ROWS = 600  # two chunks

@@ -163,7 +163,7 @@ class Laplacian(Matern):
     See Also
     --------
     sklearn_crt.samplers.LaplacianSampler : Random features of this kernel.
-    sklearn_crt.kernels.laplacian_kernel : The kernel matrix of two arrays of rows.
+    sklearn_crt.kernels.matern_kernel : The matrix of the L2 kernel, for nu = 1/2.
 
     References
     ----------

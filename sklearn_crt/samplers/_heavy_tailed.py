@@ -332,7 +332,7 @@ class LaplacianSampler(MaternSampler):
     --------
     MaternSampler : A family of kernels that includes the L2 kernel, for nu = 1/2.
     ExponentialPowerSampler : A family that includes the L2 kernel, for alpha = 1.
-    sklearn_crt.kernels.laplacian_kernel : The exact kernel as a function.
+    sklearn_crt.kernels.matern_kernel : The exact L2 kernel, for nu = 1/2.
 
     Notes
     -----

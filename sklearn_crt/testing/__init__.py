@@ -1,4 +1,4 @@
-"""Checks for samplers, couplings, attention and estimators, including your own.
+"""Checks for samplers, couplings and attention, including your own.
 
 Each sampler states the kernel that it estimates (``exact_kernel``) and the variance of
 the estimate (``kernel_variance``). The checks draw the frequencies many times, and
@@ -21,13 +21,11 @@ from .estimates import assert_mean as assert_mean
 from .estimates import block_estimates as block_estimates
 from .estimates import contract_rows as contract_rows
 from .estimates import seed_estimates as seed_estimates
-from .threads import assert_thread_safe
 
 __all__ = [
     "assert_coupling",
     "assert_invariant",
     "assert_nested",
-    "assert_thread_safe",
     "assert_unbiased",
     "assert_variance",
     "check_attention",

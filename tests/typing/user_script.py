@@ -53,7 +53,6 @@ from sklearn_crt.extend import (
 from sklearn_crt.kernels import (
     ExponentialPower,
     Matern,
-    laplacian_kernel,
     matern_kernel,
 )
 from sklearn_crt.samplers import (
@@ -191,7 +190,7 @@ def averages() -> None:
     assert_type(exact.fit(X, y).predict(X), np.ndarray)
     NadarayaWatsonClassifier(Peaked(), sigma=1.0).fit(X, y)
     NadarayaWatsonClassifier(Prototypes(16, kernel=Matern(nu=2.5))).fit(X, y)
-    NadarayaWatsonRegressor(laplacian_kernel, sigma=1).fit(X, numbers)
+    NadarayaWatsonRegressor(matern_kernel, sigma=1).fit(X, numbers)
     NadarayaWatsonRegressor("linear").fit(np.exp(X), numbers)
 
 

@@ -36,7 +36,6 @@ QUERIES: dict[str, Callable[[Any, np.ndarray], Any]] = {
     "effective_sample_size": lambda model, X: model.effective_sample_size(X[:_FEW]),
     "approximation_error": lambda model, X: model.approximation_error(X[:_FEW]),
     "slopes": lambda model, X: model.slopes(X[:_FEW]),
-    "score_path": lambda model, X: model.score_path(),
     "fitted attributes": lambda model, X: _fitted_attributes(model),
     "pickle": lambda model, X: pickle.dumps(model),
 }
@@ -69,14 +68,6 @@ def assert_thread_safe(
     ------
     AssertionError
         If the result of a thread differs, or if a method raises an error in a thread.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn_crt import OPRFSampler
-    >>> from sklearn_crt.testing import assert_thread_safe
-    >>> X = np.random.default_rng(0).normal(size=(100, 3))
-    >>> assert_thread_safe(OPRFSampler(n_components=8, random_state=0), X)
     """
     with warnings.catch_warnings(), _hasty_threads():
         # warning filters are global, so they are set once instead of in each thread
@@ -238,7 +229,7 @@ def _fitted_attributes(model: Any) -> _Attributes:
     """Return the fitted attributes that are arrays, numbers, strings or dicts."""
     names = [
         name
-        for name in dir(model)
+        for name in sorted({*dir(type(model)), *vars(model)})
         if name.endswith("_") and not name.startswith("_") and hasattr(model, name)
     ]
     values = {name: getattr(model, name) for name in names}
