@@ -99,9 +99,8 @@ class RowAverages(Averages):
             "kernel": (self.unfitted, other.unfitted),
             "sigma": (self.sigma_parameter, other.sigma_parameter),
         }
-        for name in ("alphas", "remainder"):
-            mine, theirs = (getattr(v.targets, name, None) for v in (self, other))
-            pairs[name.removesuffix("s")] = mine, theirs
+        mine, theirs = (getattr(v.targets, "alphas", None) for v in (self, other))
+        pairs["alpha"] = mine, theirs
         for name, (mine, theirs) in pairs.items():
             if not same(mine, theirs):
                 raise ValueError(

@@ -30,24 +30,25 @@ _ALPHA_CONSTRAINTS = [
     "array-like",
 ]
 
+# largest fraction of the total kernel weight that a prediction may ignore to save time
+_REMAINDER = 1e-3
+
 
 class LocalLinearMixin(BaseNadarayaWatson):
     """Base class of local linear estimators."""
 
     _value: RowAverages
     alpha: float | ArrayLike | Literal["auto"]
-    remainder: float
     _parameter_constraints: dict = {
         "kernel": [*ROW_KERNEL_CONSTRAINTS, Prototypes],
         "sigma": SIGMA_CONSTRAINTS,
         "alpha": _ALPHA_CONSTRAINTS,
-        "remainder": [Interval(Real, 0, 1, closed="left")],
     }
 
     def _encoder(self):
         plain = super()._encoder()  # the encoding that the Nadaraya-Watson class uses
         if is_auto(self.alpha):
-            return LocalLinear(plain, self.remainder)
+            return LocalLinear(plain, _REMAINDER)
         alphas = np.atleast_1d(np.asarray(self.alpha, dtype=np.float64))
         if alphas.ndim != 1 or not alphas.size or not np.all(alphas >= 0):
             raise ValueError(
@@ -56,7 +57,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
             )
         # in descending order, because the largest penalty is preferred in a tie
         ordered = tuple(np.sort(alphas)[::-1].tolist())
-        return LocalLinear(plain, self.remainder, ordered)
+        return LocalLinear(plain, _REMAINDER, ordered)
 
     @property
     def alpha_(self) -> float:
@@ -136,12 +137,6 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         but only if its error is more than one standard error below the error of the
         largest penalty; otherwise the largest penalty is used. ``"auto"`` compares
         infinity, the powers of ten from 10 to 0.0001, and 0.
-    remainder : float, default=1e-3
-        Largest fraction of the total kernel weight that may be ignored in a prediction
-        to save time, at least 0 and less than 1. Training rows whose kernel value is at
-        most ``remainder`` times the mean over all training rows are left out, except
-        for the nearest 3 %. All rows are used if ``remainder`` is 0, or if there are at
-        most 1000 training rows.
     clip : bool, default=False
         Whether to clip predictions to the range of the training targets. Linear fits
         may exceed this range when they extrapolate beyond the training rows.
@@ -197,8 +192,10 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     magnify. Here :math:`R^2` is the leave-one-out coefficient of determination; for
     several outputs, the values of :math:`1 - R^2` are added up.
 
-    If most training rows are used (see ``remainder``), a prediction takes about
-    :math:`d^2/2` times as long as a kernel average. With more than 40 features, the
+    With more than 1000 training rows, those whose kernel value is at most a thousandth
+    of the mean over all training rows are left out, except for the nearest 3 %. If most
+    rows are used, a prediction takes about :math:`d^2/2` times as long as a kernel
+    average. With more than 40 features, the
     linear functions therefore vary only along the 24 leading principal directions of
     the training rows, multiplied by ``sigma``; the kernel weights still use all
     features. After a :class:`LearnedMetric` in a pipeline, these are the directions
@@ -238,12 +235,10 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         *,
         sigma: Sigma = "auto",
         alpha: float | ArrayLike | Literal["auto"] = "auto",
-        remainder: float = 1e-3,
         clip: bool = False,
     ):
         super().__init__(kernel, sigma=sigma)
         self.alpha = alpha
-        self.remainder = remainder
         self.clip = clip
 
     def _decode(self, value, rows, totals=None):
@@ -285,12 +280,6 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
         but only if its error is more than one standard error below the error of the
         largest penalty; otherwise the largest penalty is used. ``"auto"`` compares
         infinity, the powers of ten from 10 to 0.0001, and 0.
-    remainder : float, default=1e-3
-        Largest fraction of the total kernel weight that may be ignored in a prediction
-        to save time, at least 0 and less than 1. Training rows whose kernel value is at
-        most ``remainder`` times the mean over all training rows are left out, except
-        for the nearest 3 %. All rows are used if ``remainder`` is 0, or if there are at
-        most 1000 training rows.
 
     Attributes
     ----------
@@ -337,8 +326,6 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
         *,
         sigma: Sigma = "auto",
         alpha: float | ArrayLike | Literal["auto"] = "auto",
-        remainder: float = 1e-3,
     ):
         BaseNadarayaWatson.__init__(self, kernel, sigma=sigma)
         self.alpha = alpha
-        self.remainder = remainder

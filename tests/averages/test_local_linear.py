@@ -1,5 +1,7 @@
 """Local linear averages: against weighted least squares, and as estimators."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -16,6 +18,7 @@ from sklearn_crt import (
     NadarayaWatsonRegressor,
     Prototypes,
 )
+from sklearn_crt.averages import _local_linear
 
 LOG_KERNELS = {
     "gaussian": lambda r: -0.5 * r**2,
@@ -63,11 +66,18 @@ def rows(rng):
     return X, Y, rng.uniform(0.2, 3, 300), rng.normal(size=(50, 4))
 
 
+@pytest.fixture
+def may_ignore(monkeypatch):
+    """Return a function that sets the share of the weight that fits may ignore."""
+    return partial(monkeypatch.setattr, _local_linear, "_REMAINDER")
+
+
 @pytest.mark.parametrize("kernel", list(LOG_KERNELS))
 @pytest.mark.parametrize("ridge", [0.0, 1e-3, 1.0])
-def test_weighted_least_squares(kernel, ridge, rows):
+def test_weighted_least_squares(kernel, ridge, rows, may_ignore):
     X, Y, weights, Q = rows
-    model = LocalLinearRegressor(kernel, sigma=1.3, alpha=ridge, remainder=0.0)
+    may_ignore(0.0)
+    model = LocalLinearRegressor(kernel, sigma=1.3, alpha=ridge)
     model.fit(X + 5, Y, weights)
     values, slopes = fits(Q, X, Y, weights, 1.3, ridge, kernel)
     assert_allclose(model.predict(Q + 5), values, rtol=0, atol=1e-8)
@@ -123,13 +133,14 @@ def test_functions_without_noise_are_extrapolated_further(kernel):
 @pytest.mark.each_value
 @pytest.mark.parametrize("kernel", list(LOG_KERNELS))
 @pytest.mark.parametrize("sigma", [0.1, 1.0, np.array([0.5, 1, 2, 1])])
-def test_linear_targets_are_exact(kernel, sigma, rows, rng):
+def test_linear_targets_are_exact(kernel, sigma, rows, rng, may_ignore):
     X, _, weights, Q = rows
     B = rng.normal(size=(4, 2))
     for each in (kernel, Prototypes(20, kernel=kernel, random_state=0)):
         # without the rows of little weight, distant queries have smaller variances
         for remainder, atol in ((0.0, 1e-8), (1e-3, 1e-7)):
-            params = {"sigma": sigma, "alpha": 0, "remainder": remainder}
+            may_ignore(remainder)
+            params = {"sigma": sigma, "alpha": 0}
             model = LocalLinearRegressor(each, **params).fit(X, X @ B + 3, weights)
             assert_allclose(model.predict(1.5 * Q), 1.5 * Q @ B + 3, rtol=0, atol=atol)
             slopes = np.broadcast_to(B, (50, 4, 2))
@@ -484,12 +495,13 @@ def rows_and_queries(name, rng):
     "name", ["normal", "heavy tails", "near duplicates", "grid", "curve"]
 )
 def test_less_weight_than_the_remainder_is_left_out(
-    name, kernel, remainder, sigma, rng
+    name, kernel, remainder, sigma, rng, may_ignore
 ):
     X, queries = rows_and_queries(name, rng)
     weights = rng.exponential(size=3000)
     params = {"kernel": kernel, "sigma": sigma, "alpha": 0.1}
-    model = LocalLinearRegressor(**params, remainder=remainder)
+    may_ignore(remainder)
+    model = LocalLinearRegressor(**params)
     used = model.fit(X, X[:, 0], weights).kernel_weights(queries).toarray() != 0
     logs = LOG_KERNELS[kernel](sigma * cdist(queries, X)) + np.log(weights)
     kept = np.sum(softmax(logs, axis=1), axis=1, where=used)
@@ -499,11 +511,13 @@ def test_less_weight_than_the_remainder_is_left_out(
         assert np.min(kept) < 0.9999
 
 
-def test_predictions_differ_little_from_those_of_all_rows(rng):
+def test_predictions_differ_little_from_those_of_all_rows(rng, monkeypatch):
     X = rng.uniform(size=(5000, 4))
     y, queries = np.sin(5 * X[:, 0]) + X[:, 1], rng.uniform(size=(500, 4))
     params = {"sigma": 10.0, "alpha": 0.1}
-    whole = LocalLinearRegressor(**params, remainder=0.0).fit(X, y)
+    with monkeypatch.context() as context:
+        context.setattr(_local_linear, "_REMAINDER", 0.0)
+        whole = LocalLinearRegressor(**params).fit(X, y)
     model = LocalLinearRegressor(**params).fit(X, y)
     gaps = np.abs(model.predict(queries) - whole.predict(queries))
     assert 0 < np.max(gaps) < 1e-3 * np.ptp(y)
@@ -515,18 +529,13 @@ def test_predictions_differ_little_from_those_of_all_rows(rng):
 
 
 @pytest.mark.parametrize("n_rows", [200, 2000])
-def test_slopes_continue_beyond_the_training_rows(n_rows):
+def test_slopes_continue_beyond_the_training_rows(n_rows, may_ignore):
     """The nearest row has nearly all the weight there; one row has no slope."""
     X = np.linspace(0, 3, n_rows)[:, None]
     queries = 3 + np.array([[10.0], [20.0]]) / n_rows
     expected = np.sin(3.0) + np.cos(3.0) * (queries[:, 0] - 3)
     for remainder in (0.0, 1e-3, 0.5):
-        model = LocalLinearRegressor(sigma=n_rows / 8, alpha=0, remainder=remainder)
+        may_ignore(remainder)
+        model = LocalLinearRegressor(sigma=n_rows / 8, alpha=0)
         found = model.fit(X, np.sin(X[:, 0])).predict(queries)
         assert_allclose(found, expected, atol=0.01)
-
-
-@pytest.mark.parametrize("remainder", [-0.1, 1.0, "auto", None])
-def test_remainder_out_of_range(remainder):
-    with pytest.raises(ValueError, match="'remainder' parameter"):
-        LocalLinearRegressor(remainder=remainder).fit([[0.0], [1.0]], [0.0, 1.0])

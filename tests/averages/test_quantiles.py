@@ -51,8 +51,7 @@ def deviations_by_hand(model, X, predictions, Q, centers, squares, k, scores, sp
     "model",
     [
         NadarayaWatsonRegressor(sigma=1.5),
-        # the rows that are left out would depend on the row itself
-        LocalLinearRegressor(sigma=1.0, alpha=0.1, remainder=0.0),
+        LocalLinearRegressor(sigma=1.0, alpha=0.1),
     ],
     ids=str,
 )

@@ -64,11 +64,14 @@ def test_slopes_and_row_weights_use_the_stored_rows(rng):
 
 @pytest.mark.parametrize(("sigma", "are_most"), [(0.7, True), (2.0, False)])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_local_fits_of_one_row_are_those_of_many(sigma, are_most, weighted, rng):
+def test_local_fits_of_one_row_are_those_of_many(
+    sigma, are_most, weighted, rng, monkeypatch
+):
     """Rows are gathered for one query, or multiplied by weights of which some are 0."""
     X, queries = rng.normal(size=(2000, 3)), rng.normal(size=(100, 3))
     weights = rng.exponential(size=2000) if weighted else None
-    model = LocalLinearRegressor(sigma=sigma, alpha=0.1, remainder=1e-2)
+    monkeypatch.setattr("sklearn_crt.averages._local_linear._REMAINDER", 1e-2)
+    model = LocalLinearRegressor(sigma=sigma, alpha=0.1)
     model.fit(X, np.sin(X[:, 0]), weights)
     expected = model.predict(queries)
     shares = (model.kernel_weights(queries) != 0).mean(axis=1)
