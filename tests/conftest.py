@@ -4,6 +4,7 @@ import json
 import os
 from collections import Counter, OrderedDict
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 
 # Before NumPy is imported: processes of `pytest -n` share the processors. With a thread
@@ -26,7 +27,6 @@ from sklearn_crt.extend import (
     chi_law,
 )
 from sklearn_crt.frequencies import Halton, Sobol
-from sklearn_crt.life_cycle.fitted import value_of as read_value
 
 
 def pytest_addoption(parser):
@@ -230,4 +230,4 @@ def value_of():
 
     It holds sums and points that no public attribute shows.
     """
-    return read_value
+    return attrgetter("_value")

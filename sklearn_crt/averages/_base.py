@@ -22,7 +22,7 @@ from ..arrays.namespaces import (
 from ..arrays.threads import blas_within_processors
 from ..arrays.validation import validate_rows
 from ..exceptions import ApproximationWarning
-from ..life_cycle.fitted import LifeCycle, value_of, with_value
+from ..life_cycle.fitted import LifeCycle, with_value
 from ..life_cycle.intervals import SimilarityMixin
 from ..life_cycle.supervised import SupervisedLifeCycle
 from ..maps import FeatureMap
@@ -298,7 +298,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         is_ours = isinstance(sampler, LifeCycle)
         if is_ours and fitted_on is not None and sampler._fit_namespace is None:
             # the sampler was fitted on a view of the rows in host memory
-            return with_value(sampler, value_of(sampler), {"_fit_namespace": fitted_on})
+            return with_value(sampler, sampler._value, {"_fit_namespace": fitted_on})
         return sampler
 
     @property

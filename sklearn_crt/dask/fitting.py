@@ -19,12 +19,8 @@ from ..averages._base import BaseNadarayaWatson
 from ..averages._sigma_choice import SampledRows
 from ..life_cycle.fitted import (
     Batch,
-    check_params,
     columns_of,
-    empty_value,
-    finished,
     read_rows,
-    transformer_of,
     with_noted_params,
     with_value,
 )
@@ -45,9 +41,9 @@ _AHEAD = (StandardScaler, MinMaxScaler, MaxAbsScaler, FrozenEstimator)
 
 def read_statistics(sampler: Any, blocks: Blocks) -> Any:
     """Return, as a lazy value, the statistics that a sampler collects from blocks."""
-    check_params(sampler)
+    sampler._validate_params()
     # created once, so that all blocks share one seed
-    parts = sampler, empty_value(sampler)
+    parts = sampler, sampler._empty_value(None)
     names = "X", "sample_weight"
     return sum_over_blocks(blocks, _statistics_of, *parts, names=names)
 
@@ -265,8 +261,14 @@ def _instead(estimator):
 
 def _fit_sums(model, tables, ahead, classes):
     X, y, sample_weight = tables
-    check_params(model)
-    transformer = transformer_of(model)
+    model._validate_params()
+    if model._keeps_rows:
+        raise TypeError(
+            f"{model!r} keeps training rows, which blocks do not exchange. Use a "
+            "sampler, such as OPRFSampler(), or fit the estimator to a sample of the "
+            "rows in memory."
+        )
+    transformer = model._transformer
     if y is None:
         raise ValueError(f"{type(model).__name__} needs y, the targets.")
     blocks = Blocks(X, y, sample_weight, ahead)
@@ -289,7 +291,7 @@ def _fit_sums(model, tables, ahead, classes):
     if shell is not model:
         value = replace(value, settings=replace(value.settings, kernel=model.kernel))
         model, noted = with_noted_params(model, noted), {}
-    return finished(model, value, noted)
+    return _finished(model, value, noted)
 
 
 def _fitted_sampler(model, transformer, blocks, sample_weight, classes):
@@ -340,7 +342,7 @@ def _fitted_to_tables(model, sampler, found, blocks):
     sampler = with_noted_params(sampler, noted)
     y = np.zeros(0, np.intp if is_classifier(model) else np.float64)
     # created once, so that all blocks share one seed
-    empty = empty_value(sampler, Batch(np.zeros((0, 0)), y, np.zeros(0)))
+    empty = sampler._empty_value(Batch(np.zeros((0, 0)), y, np.zeros(0)))
     parts = _with_kernel(model, sampler), empty
     total = sum_over_blocks(blocks, _sample_of_block, *parts).compute()
     return with_value(sampler, total.value.frozen())
@@ -360,7 +362,7 @@ def _sample_of_block(shell, empty, block):
     """
     model, batch = read_rows(shell, *block[:3])
     if empty is None:
-        empty = empty_value(model, batch)
+        empty = model._empty_value(batch)
     value = replace(empty, n_before=block.n_before).plus(batch)
     return FittedPart(value, columns_of(model))
 
@@ -371,14 +373,14 @@ def _with_best_sigma(model, sampler, blocks, sample_weight):
     found = _or_raise(found, sample_weight)
     rows = found.value.few
     batch = Batch(rows.X, rows.y, rows.weights)
-    value = empty_value(with_value(model, None, found.noted), batch)
+    value = with_value(model, None, found.noted)._empty_value(batch)
     return value.with_best_sigma(sampler, found.value).sampler
 
 
 def _sample_of(shell, block):
     """Return those rows of a block that may be used to choose sigma."""
     model, batch = read_rows(shell, *block[:3])
-    rows = SampledRows.of([batch], empty_value(model, batch).targets, block.n_before)
+    rows = SampledRows.of([batch], model._empty_value(batch).targets, block.n_before)
     return FittedPart(rows, columns_of(model))
 
 
@@ -393,7 +395,7 @@ def _or_raise(found, sample_weight=None):
 def _choices_of_ridge(model, sampler, blocks, sample_weight):
     """Return fields of ``RidgeSums``: the candidates for sigma, or the selected one."""
     batch = Batch(np.zeros((0, 0)), np.zeros(0), np.zeros(0))
-    value = replace(empty_value(model, batch), sampler=sampler)
+    value = replace(model._empty_value(batch), sampler=sampler)
 
     def sampled(size: int) -> Any:
         found = sum_over_blocks(blocks, _rows_of_ridge, model, size).compute()
@@ -420,7 +422,7 @@ def _rows_of_ridge(shell, size, block):
 def _sums_of(shell, start, block):
     """Return the accumulated statistics of a block, without the feature map."""
     model, batch = read_rows(shell, *block[:3])
-    value = empty_value(model, batch)
+    value = model._empty_value(batch)
     if isinstance(model, BaseRandomFeatureRidge):
         start = {**start, "n_before": block.n_before}
     value = replace(value, **start)
@@ -430,10 +432,17 @@ def _sums_of(shell, start, block):
 
 def _fit_metric(metric, tables, ahead, classes):
     X, y, sample_weight = tables
-    check_params(metric)
+    metric._validate_params()
     if y is None:
         raise ValueError("LearnedMetric needs y, the targets.")
     blocks = Blocks(X, y, sample_weight, ahead)
     found = sum_over_blocks(blocks, _sample_of_block, metric, None).compute()
     found = _or_raise(found, sample_weight)
-    return finished(metric, found.value, found.noted)
+    return _finished(metric, found.value, found.noted)
+
+
+def _finished(estimator, value, noted):
+    """Return a copy with the value that the blocks gave; warn as ``fit`` does."""
+    model = with_value(estimator, value, noted)
+    model._warn_of_sums()
+    return model

@@ -441,11 +441,6 @@ def _package_version() -> str:
     return sys.modules[__name__.partition(".")[0]].__version__
 
 
-def value_of(estimator: Any) -> Any:
-    """Return the fitted value of an estimator, or raise NotFittedError."""
-    return estimator._value
-
-
 def columns_of(estimator: Any) -> dict[str, Any]:
     """Return the attributes recorded in ``fit``, such as ``n_features_in_``."""
     params = estimator.get_params(deep=False)
@@ -487,7 +482,7 @@ def with_rows(estimator: Any, X: Any, y: Any, weights: Any) -> Any:
     batch = estimator._batch_of_rows(X, y, weights)
     value, noted = vars(estimator).get("_value"), None
     if value is None:
-        check_params(estimator)
+        estimator._validate_params()
         value = estimator._empty_value(batch)
         noted = {"n_features_in_": X.shape[1], "_fit_namespace": fit_namespace_of(X)}
     model = with_value(estimator, value.plus(batch), noted)
@@ -501,43 +496,8 @@ def frozen_copy(estimator: Any) -> Any:
     return with_value(estimator, estimator._value.frozen())
 
 
-def finished(estimator: Any, value: Any, noted: dict[str, Any]) -> Any:
-    """Return a copy with a value that was computed elsewhere; warn as ``fit`` does."""
-    model = with_value(estimator, value, noted)
-    model._warn_of_sums()
-    return model
-
-
-def check_params(estimator: Any) -> None:
-    """Raise scikit-learn's error if a parameter is out of range."""
-    estimator._validate_params()
-
-
 def read_rows(estimator: Any, X: Any, *rest: Any) -> tuple[Any, Any]:
     """Return an unfitted copy that has recorded the columns, and the validated rows."""
     model = without_value(estimator)
     model._note_params()
     return model, model._read(X, *rest, first=True, final=False)
-
-
-def empty_value(estimator: Any, batch: Any = None) -> Any:
-    """Return a value without rows for the parameters of an estimator.
-
-    Unless it is a sampler, the estimator must already have validated a batch.
-    """
-    return estimator._empty_value(batch)
-
-
-def transformer_of(estimator: Any) -> Any:
-    """Return the transformer that computes the features of an estimator.
-
-    It is None if the rows are used as features. TypeError is raised for an estimator
-    that keeps training rows instead of sums of features.
-    """
-    if estimator._keeps_rows:
-        raise TypeError(
-            f"{estimator!r} keeps training rows, which blocks do not exchange. Use a "
-            "sampler, such as OPRFSampler(), or fit the estimator to a sample of the "
-            "rows in memory."
-        )
-    return estimator._transformer

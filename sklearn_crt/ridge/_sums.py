@@ -14,7 +14,7 @@ from sklearn.frozen import FrozenEstimator
 
 from .._values import same
 from ..arrays.validation import as_kind
-from ..life_cycle.fitted import Batch, LifeCycle, Step, no_step, value_of, with_value
+from ..life_cycle.fitted import Batch, LifeCycle, Step, no_step, with_value
 from ..life_cycle.intervals import Errors, LeftOut
 from ..metric._column_sigmas import MOST_LEARNED, N_DRAWN, sigmas_of_columns
 from ..rows import Rows
@@ -56,7 +56,7 @@ _LEAST_SHARE = 1e-300  # of classes without rows, since weights are divided by s
 
 def with_n_components(sampler: Any, n_components: int) -> Any:
     """Return a fitted copy of a sampler with another number of features."""
-    value = value_of(sampler)
+    value = sampler._value
     if value.unfitted.n_components == n_components:
         return sampler
     noted = {"n_components": n_components}

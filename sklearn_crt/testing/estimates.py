@@ -13,7 +13,7 @@ from sklearn import config_context
 from sklearn.base import clone
 
 from .._compat import cached_property
-from ..life_cycle.fitted import value_of, with_value
+from ..life_cycle.fitted import with_value
 from ..maps import FeatureMap
 from ..samplers import BaseFeatureSampler
 
@@ -77,7 +77,7 @@ def seed_estimates(
         with config_context(skip_parameter_validation=seed > 0, assume_finite=seed > 0):
             drawn.random_state = seed
             if seed and _reads_the_same_for_any_seed(drawn):
-                drawn = with_value(drawn, value_of(drawn).with_seed(seed))
+                drawn = with_value(drawn, drawn._value.with_seed(seed))
             else:
                 fit_sides(drawn, X, Y)
             estimates.append(drawn.approximate_kernel(X, Y))
@@ -91,7 +91,7 @@ def _reads_the_same_for_any_seed(fitted: Any) -> bool:
     """
     if type(fitted).fit is not BaseFeatureSampler.fit:
         return False
-    statistics = value_of(fitted).statistics
+    statistics = fitted._value.statistics
     return statistics.sample is None and not statistics.side_samples
 
 
@@ -181,7 +181,7 @@ def composed_estimates(
 ) -> np.ndarray | None:
     """Return independent kernel estimates of a hybrid, from estimates of its parts."""
     # X, Y (n_X, n_features) -> (n_blocks, n_X, n_Y)
-    whole, parts = fitted.map_, value_of(fitted).parts()
+    whole, parts = fitted.map_, fitted._value.parts()
     spare = [] if parts.spare is None else [parts.spare]
     if not all(map(_is_simple, [*parts.bases, *parts.coefficients, *spare])):
         return None
@@ -210,7 +210,7 @@ def _is_simple(part: Any) -> bool:
     The frequencies of the part, or of all its own parts, must split into blocks.
     """
     if hasattr(part, "blocks_"):
-        return all(map(_is_simple, value_of(part).parts().samplers))
+        return all(map(_is_simple, part._value.parts().samplers))
     cut = hasattr(part, "map_") and cuts_into_blocks(part)
     return cut and part.map_.n_components % part.map_.columns_per_frequency == 0
 
@@ -229,7 +229,7 @@ def _part_estimates(
     samplers = {
         block.columns.start: sampler
         for block, sampler in zip(
-            part.blocks_, value_of(part).parts().samplers, strict=True
+            part.blocks_, part._value.parts().samplers, strict=True
         )
     }
     estimates = np.empty((n_blocks, X.shape[0], Y.shape[0]))

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, distributed, nn
 
 from ...arrays.namespaces import values_are_known
-from ...life_cycle.fitted import value_of, with_value
+from ...life_cycle.fitted import with_value
 from ...maps import FeatureMap, real_form
 from ...rows import Covariance, Frame
 from ...samplers import DERFSampler, OPRFSampler
@@ -42,7 +42,7 @@ def draw_heads(
         one = clone(sampler).set_params(sigma=d**-0.25, random_state=seed)
         one.fit(rows, X_key=rows if isinstance(sampler, DERFSampler) else None)
         if sides:
-            value = value_of(one)
+            value = one._value
             value = value.with_map(_statistics(value.statistics, *sides))
             one = with_value(one, value)
         return resolve(one, like)

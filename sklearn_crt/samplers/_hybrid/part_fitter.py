@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
-from ...life_cycle.fitted import check_params, empty_value, read_rows, with_value
+from ...life_cycle.fitted import read_rows, with_value
 from ...maps import FeatureMap, ThirdPartyMap
 from ...rows import Frame, Rows, Statistics
 from .._base import BaseFeatureSampler
@@ -46,10 +46,10 @@ class PartFitter:
         if not isinstance(part, BaseFeatureSampler):
             return part.fit(rows, **options)
         # without the warnings of ``fit``, which are about the error of the part alone
-        check_params(part)
+        part._validate_params()
         X_key, sample_weight = options.get("X_key"), options.get("sample_weight")
         part, batch = read_rows(part, rows, None, X_key, sample_weight)
-        return with_value(part, empty_value(part, batch).plus(batch))
+        return with_value(part, part._empty_value(batch).plus(batch))
 
     def fit_base(self, part: Any, seed: int, n_components: int) -> Any:
         """Return a fitted base sampler with this many columns and a Gaussian kernel."""
