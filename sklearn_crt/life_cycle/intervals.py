@@ -20,6 +20,7 @@ _LEAST_LEVEL = 1e-13
 # relative tolerance for comparing cumulative weights with a level
 _ROUNDING = 1e-12
 _MARGIN = 1e-8  # relative to the standard deviation of the targets
+_EQUAL = 1e-6  # deviations with a smaller relative difference count as equal
 # Rows whose predictions have similar standard deviations form a group with its own
 # error distribution. If there are several groups, each has at least _ROWS_PER_GROUP
 # rows.
@@ -193,11 +194,20 @@ class Errors:
 
 
 def _edges_of_groups(deviations: np.ndarray, most_groups: int) -> np.ndarray:
-    """Return the edges that divide deviations into non-empty groups."""
-    n_groups = int(np.clip(len(deviations) // _ROWS_PER_GROUP, 1, most_groups))
-    places = len(deviations) * np.arange(1, n_groups) // n_groups
-    edges = np.unique(np.sort(deviations)[places])
-    return edges[edges < deviations.max()]
+    """Return the edges that divide deviations into non-empty groups.
+
+    The edges lie between two deviations that differ by more than rounding errors, so
+    that a new row that equals many training rows belongs to their group.
+    """
+    n_rows, values = len(deviations), np.sort(deviations)
+    n_groups = int(np.clip(n_rows // _ROWS_PER_GROUP, 1, most_groups))
+    places = n_rows * np.arange(1, n_groups) // n_groups
+    ends = np.searchsorted(values, values[places] * (1 + _EQUAL), side="right")
+    ends = np.unique(ends[ends < n_rows])
+    last = values[ends - 1]
+    # infinite deviations form a group of their own
+    following = np.where(np.isinf(values[ends]), last, values[ends])
+    return (last + following) / 2
 
 
 def _can_leave_out(model: Any) -> bool:

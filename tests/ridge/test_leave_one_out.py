@@ -17,6 +17,7 @@ from sklearn_crt import (
     RandomFeatureRidgeClassifier,
     TrigRBFSampler,
 )
+from sklearn_crt.life_cycle.intervals import Errors
 
 ALPHAS = np.array([1e-3, 0.1, 10.0])
 
@@ -184,6 +185,17 @@ def test_intervals_of_tables_with_equal_rows(share, rng):
     inside = np.mean((low <= y[5000:]) & (y[5000:] <= high))
     # of the rows of zeros 1, of the others 0.9
     assert 0.87 < inside < 0.97
+
+
+def test_equal_rows_have_the_errors_of_their_kind(rng):
+    """Their standard deviations are equal, up to rounding errors."""
+    deviations = np.where(np.arange(1500) < 750, 1.0, 1.05 + 0.1 * rng.random(1500))
+    noise = np.where(deviations == 1, 1.0, 0.2) * rng.standard_normal(1500)
+    errors = Errors(noise[:, None], deviations[:, None], np.ones(1500))
+    queries = np.array([[1 - 1e-12], [1.0], [1 + 1e-12], [1.1]])
+    found = errors.quantiles(queries, np.array([0.95]))[:, 0, 0]
+    assert_allclose(found[:3], 1.645, rtol=0.2)
+    assert_allclose(found[3], 0.2 * 1.645 * 1.1, rtol=0.2)
 
 
 def test_samples_are_drawn_by_weight(rng):
