@@ -24,6 +24,7 @@ from ..arrays.validation import validate_rows
 from ..exceptions import ApproximationWarning
 from ..life_cycle.fitted import LifeCycle, with_value
 from ..life_cycle.intervals import SimilarityMixin
+from ..life_cycle.out_of_fold import METRIC_CONSTRAINTS
 from ..life_cycle.supervised import SupervisedLifeCycle
 from ..maps import FeatureMap
 from ..rows import Sigma, TableLike
@@ -73,11 +74,19 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
     _parameter_constraints: dict = {
         "kernel": [*KERNEL_CONSTRAINTS, Prototypes],
         "sigma": SIGMA_CONSTRAINTS,
+        "metric": METRIC_CONSTRAINTS,
     }
 
-    def __init__(self, kernel: KernelLike = "gaussian", *, sigma: Sigma = "auto"):
+    def __init__(
+        self,
+        kernel: KernelLike = "gaussian",
+        *,
+        sigma: Sigma = "auto",
+        metric: Any = None,
+    ):
         self.kernel = kernel
         self.sigma = sigma
+        self.metric = metric
 
     @property
     def _transformer(self) -> Any:

@@ -13,6 +13,7 @@ from ..arrays.namespaces import (
     joined,
     namespace_of,
     taken,
+    to_host,
     to_namespace_of,
 )
 from ..arrays.validation import to_fit_namespace
@@ -69,6 +70,13 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         Dictionary that maps each label to the factor by which the weights of its rows
         are multiplied; classes that are not listed have weight 1. ``"balanced"`` gives
         all classes the same total weight; it is supported only by ``fit``.
+    metric : LearnedMetric or None, default=None
+        A :class:`~sklearn_crt.LearnedMetric`, which is learned from the training rows,
+        and in which distances are measured; it also scales the columns. The metric is
+        learned again without each of five folds of the rows, or ten folds if there are
+        fewer than 200 rows. Intervals, class probabilities, and a factor that shrinks
+        predicted numbers towards the mean target are based on predictions for the rows
+        of these folds. Rows cannot be added to a model with a metric.
 
     Attributes
     ----------
@@ -199,8 +207,9 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         *,
         sigma: Sigma = "auto",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        metric: Any = None,
     ):
-        super().__init__(kernel, sigma=sigma)
+        super().__init__(kernel, sigma=sigma, metric=metric)
         self.class_weight = class_weight
 
     def _encoder(self):
@@ -254,6 +263,9 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
             frequent class.
         """
         model, rows = self._query(X, "predict")
+        if model._value.folds is not None:
+            found = model._calibrated(rows)
+            return to_namespace_of(model.classes_[found.argmax(axis=1)], X)
         instead = (
             "the class with the largest score is predicted, or the most frequent class "
             "if no score is positive"
@@ -285,9 +297,21 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
             partly or entirely replaces the probabilities (see the Notes of the class).
         """
         model, rows = self._query(X, "predict_proba")
+        if model._value.folds is not None:
+            return self._cast(model._calibrated(rows), X)
         instead = "the class prior is predicted there, in part or altogether"
         found = model._probabilities(model._value, rows, probabilities, instead)
         return self._cast(found, X)
+
+    def _calibrated(self, rows):
+        """Return probabilities that are calibrated out of fold, as a NumPy array."""
+        value = self._value
+        return value.folds(self._out_of_fold_predictions(value, rows)[0])
+
+    def _out_of_fold_predictions(self, value, rows):
+        instead = "the class prior is predicted there, in part or altogether"
+        found = to_host(self._probabilities(value, rows, probabilities, instead))
+        return found.astype(np.float64), None
 
     def _probabilities(self, value, rows, function, instead):
         """Return smoothed probabilities or, for features, results of ``function``."""
@@ -322,7 +346,10 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         """
         model, rows = self._query(X, "decision_function")
         instead = "their scores are replaced by the class prior, in part or altogether"
-        scores = model._probabilities(model._value, rows, normalised, instead)
+        if model._value.folds is not None:
+            scores = model._calibrated(rows)
+        else:
+            scores = model._probabilities(model._value, rows, normalised, instead)
         if model.classes_.size == 2:
             scores = scores[:, 1] - scores[:, 0]
         return self._cast(scores, X)

@@ -13,7 +13,13 @@ from scipy import sparse
 from .._values import same
 from ..arrays.namespaces import taken, to_host
 from ..arrays.validation import as_kind
-from ..life_cycle.fitted import Batch, LearnedValue, Step, no_step
+from ..life_cycle.fitted import (
+    Batch,
+    LearnedValue,
+    Step,
+    joined_batches,
+    no_step,
+)
 from ..rows import Sigma, Statistics, resolve_sigma
 from ..samplers._kernel_parameter import RowKernel, copied_sigma, is_auto, row_kernel
 from ._kernel_rows import DrawnRows, KernelRows, Part, joined_parts
@@ -159,6 +165,9 @@ class ExactAverages(RowAverages):
             known=None,
             seen=self.seen + other.seen,
         )
+
+    def training_rows(self) -> Batch:
+        return joined_batches(self.parts)
 
     def _without_rows(self) -> ExactAverages:
         """Return a copy without statistics; predictions need the rows themselves."""

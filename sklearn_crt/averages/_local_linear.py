@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._compat import Interval, StrOptions
 from ..arrays.namespaces import constant, joined, namespace_of
+from ..life_cycle.out_of_fold import METRIC_CONSTRAINTS
 from ..rows import Sigma, TableLike
 from ..samplers._kernel_parameter import (
     ROW_KERNEL_CONSTRAINTS,
@@ -42,6 +43,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
     _parameter_constraints: dict = {
         "kernel": [*ROW_KERNEL_CONSTRAINTS, Prototypes],
         "sigma": SIGMA_CONSTRAINTS,
+        "metric": METRIC_CONSTRAINTS,
         "alpha": _ALPHA_CONSTRAINTS,
     }
 
@@ -140,6 +142,13 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     clip : bool, default=False
         Whether to clip predictions to the range of the training targets. Linear fits
         may exceed this range when they extrapolate beyond the training rows.
+    metric : LearnedMetric or None, default=None
+        A :class:`~sklearn_crt.LearnedMetric`, which is learned from the training rows,
+        and in which distances are measured; it also scales the columns. The metric is
+        learned again without each of five folds of the rows, or ten folds if there are
+        fewer than 200 rows. Intervals, class probabilities, and a factor that shrinks
+        predicted numbers towards the mean target are based on predictions for the rows
+        of these folds. Rows cannot be added to a model with a metric.
 
     Attributes
     ----------
@@ -236,8 +245,9 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         sigma: Sigma = "auto",
         alpha: float | ArrayLike | Literal["auto"] = "auto",
         clip: bool = False,
+        metric: Any = None,
     ):
-        super().__init__(kernel, sigma=sigma)
+        super().__init__(kernel, sigma=sigma, metric=metric)
         self.alpha = alpha
         self.clip = clip
 
@@ -280,6 +290,13 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
         but only if its error is more than one standard error below the error of the
         largest penalty; otherwise the largest penalty is used. ``"auto"`` compares
         infinity, the powers of ten from 10 to 0.0001, and 0.
+    metric : LearnedMetric or None, default=None
+        A :class:`~sklearn_crt.LearnedMetric`, which is learned from the training rows,
+        and in which distances are measured; it also scales the columns. The metric is
+        learned again without each of five folds of the rows, or ten folds if there are
+        fewer than 200 rows. Intervals, class probabilities, and a factor that shrinks
+        predicted numbers towards the mean target are based on predictions for the rows
+        of these folds. Rows cannot be added to a model with a metric.
 
     Attributes
     ----------
@@ -326,6 +343,7 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
         *,
         sigma: Sigma = "auto",
         alpha: float | ArrayLike | Literal["auto"] = "auto",
+        metric: Any = None,
     ):
-        BaseNadarayaWatson.__init__(self, kernel, sigma=sigma)
+        BaseNadarayaWatson.__init__(self, kernel, sigma=sigma, metric=metric)
         self.alpha = alpha

@@ -182,6 +182,13 @@ class NadarayaWatsonRegressor(
         these predictions are made with its features, and ``"auto"`` keeps a ``sigma``
         that was set on the sampler. If the kernel is ``"linear"`` or a transformer of
         another package, ``sigma`` must be ``"auto"`` and has no effect.
+    metric : LearnedMetric or None, default=None
+        A :class:`~sklearn_crt.LearnedMetric`, which is learned from the training rows,
+        and in which distances are measured; it also scales the columns. The metric is
+        learned again without each of five folds of the rows, or ten folds if there are
+        fewer than 200 rows. Intervals, class probabilities, and a factor that shrinks
+        predicted numbers towards the mean target are based on predictions for the rows
+        of these folds. Rows cannot be added to a model with a metric.
 
     Attributes
     ----------
@@ -256,12 +263,23 @@ class NadarayaWatsonRegressor(
         return to_fit_namespace(self, self._value.seen.mean)
 
     def _mean_and_std(self, rows, return_std):
-        value = self._value
+        value, folds = self._value, self._value.folds
         if not return_std:
-            return self._decode(value, rows), None
+            found = self._decode(value, rows)
+            return found if folds is None else folds.shrunk(found), None
         self._check_can_leave_out()
         found, deviations, _ = self._with_deviations(value, rows)
+        if folds is not None:
+            return folds.shrunk(found), deviations * folds.root_mean_squares
         return found, deviations * Residuals.of(value).errors.root_mean_squares
+
+    def _out_of_fold_predictions(self, value, rows):
+        try:
+            self._check_can_leave_out()
+        except AttributeError:  # no intervals are available
+            return to_host(self._decode(value, rows)), None
+        _, deviations, inside = self._with_deviations(value, rows)
+        return inside, deviations
 
     def _with_deviations(self, value, rows):
         """Return predictions, their deviations, and predictions clipped to targets."""
@@ -308,6 +326,9 @@ class NadarayaWatsonRegressor(
         return joined(blocks)
 
     def _quantiles(self, rows, levels):
+        found = self._quantiles_of_folds(rows, levels)
+        if found is not None:
+            return found
         value = self._value
         _, deviations, predictions = self._with_deviations(value, rows)
         errors, seen = Residuals.of(value).errors, value.seen

@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import warnings
 from abc import ABC, ABCMeta, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
@@ -25,6 +25,7 @@ from .._compat import (
     cached_property,
 )
 from .._values import Value, check_same_columns, copied, same
+from ..arrays.namespaces import joined
 from ..arrays.threads import blas_within_processors
 from ..arrays.validation import (
     check_fit_namespace,
@@ -54,6 +55,13 @@ class Batch(NamedTuple):
     n_given: int = 0  # number of rows, including those of weight 0 that were dropped
     dropped: Any = ()  # (n_dropped,), indices of the dropped rows among the given rows
     class_weight: Any = None  # (n_classes,), class weights that ``weights`` includes
+    groups: Any = None  # (n_rows,), numbers of the groups of dependent rows
+
+
+def joined_batches(batches: Sequence[Any]) -> Batch:
+    """Return the rows, targets and weights of all batches as one batch."""
+    parts = zip(*(batch[:3] for batch in batches), strict=True)
+    return Batch(*(joined(list(part)) for part in parts))
 
 
 class FittedValue(Value, ABC):
@@ -110,10 +118,27 @@ class LearnedValue(FittedValue):
 
     known: Any = None  # the solution, if ``fitted`` or ``frozen`` has learned it
     is_frozen: bool = False
+    metric: Any = None  # a fitted LearnedMetric, which transforms the rows first
+    folds: Any = None  # ``OutOfFoldErrors`` or a ``Recalibration``
+    errors_of_few: Any = None  # ``OutOfFoldErrors`` of few rows, if frozen
 
     @abstractmethod
     def _learn(self, step: Step = no_step) -> Any:
         """Learn the solution."""
+
+    def check_can_grow(self, method: str) -> None:
+        """Raise ValueError if the value accepts no more rows."""
+        super().check_can_grow(method)
+        if self.folds is not None:
+            raise ValueError(
+                f"{method} cannot add rows to an {self.owner} that was fitted with "
+                "metric or groups, because its out-of-fold predictions need all rows "
+                "at once. Call fit with all rows."
+            )
+
+    def training_rows(self) -> Batch | None:
+        """Return all training rows, or None if they are not kept."""
+        return None
 
     @abstractmethod
     def _without_rows(self) -> Self:
@@ -195,6 +220,10 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
     def _empty_value(self, batch: Batch) -> Any:
         """Return a value without rows, given the parameters and a batch."""
 
+    def _value_for(self, batch: Batch, step: Step = no_step) -> Any:
+        """Return the value that ``fit`` computes from a batch of all rows."""
+        return self._empty_value(batch).fitted(batch, step)
+
     def _batch_of_rows(self, X: Any, y: Any, weights: Any) -> Any:
         """Return a batch of validated rows for a sampler; most samplers ignore y."""
         return Batch(X, y, weights)
@@ -225,7 +254,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
         batch = model._read(X, *rest, first=True, final=True)
         model._note_params()
         call = blas_within_processors(batch.X.shape[0])
-        model._value = call(model._empty_value(batch).fitted, batch, step)
+        model._value = call(model._value_for, batch, step)
         model._warn_after_fit(batch)
         self.__dict__ = model.__dict__  # atomic: threads use the old or the new model
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
@@ -366,8 +395,12 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
             This estimator. Its methods ``partial_fit`` and ``merge`` raise ValueError
             until the next ``fit``.
         """
-        self._value = self._value.frozen()
+        self._value = self._frozen_value()
         return self
+
+    def _frozen_value(self) -> Any:
+        """Return the fitted value without what is only needed for adding rows."""
+        return self._value.frozen()
 
     def __dir__(self) -> list[str]:
         """Return the available attributes that need not be learned first.

@@ -393,9 +393,11 @@ class IntervalsMixin:
         values : ndarray of shape (n_samples[, n_outputs][, n_quantiles])
             Quantiles of each output. A higher level never yields a smaller quantile.
             The axis of the outputs is omitted if there is a single output, and the last
-            axis if ``quantiles`` is a number. With ``clip=True``, all quantiles are in
-            the range of the training targets. With ``clip=False``, the quantiles of a
-            ridge regression are infinite if the errors of too many rows are unknown,
+            axis if ``quantiles`` is a number. The Notes of :meth:`predict_interval`
+            describe when they are infinite. With ``clip=True``, all quantiles that are
+            computed from leave-one-out errors of at least 200 rows are in the range of
+            the training targets. With ``clip=False``, the quantiles of a ridge
+            regression are also infinite if the errors of too many rows are unknown,
             which happens with fewer rows than features and no penalty.
 
         Raises
@@ -449,15 +451,18 @@ class IntervalsMixin:
             Rows for which predictions are made, of the same kind as in ``fit``.
         coverage : float, default=0.9
             Proportion of new targets that the intervals should contain, between 0 and
-            1. The coverage is approximate: it holds on average over rows drawn from the
+            1. It holds approximately, and on average over rows drawn from the
             distribution of the training rows, but not for each individual row or for
-            other distributions, and it can be too low if there are few rows.
+            other distributions.
 
         Returns
         -------
         bounds : ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
-            Lower and upper bounds of the intervals. With ``clip=True`` they are within
-            the range of the training targets.
+            Lower and upper bounds of the intervals. With fewer than 200 rows, both are
+            infinite if the number n of rows, or of groups, is too small for the
+            coverage, that is, below :math:`2 / (1 - c) - 1` (19 for 90 %). With at
+            least 200 rows, without a metric or groups and with ``clip=True``, they are
+            within the range of the training targets.
 
         Raises
         ------
@@ -465,6 +470,31 @@ class IntervalsMixin:
             For the same reasons as in :meth:`predict_quantiles`.
         ValueError
             If ``coverage`` is not between 0 and 1.
+
+        Notes
+        -----
+        With fewer than 200 training rows, kernel averages, local linear regression and
+        ridge regression use CV+ [1]_ with ten folds: the whole fit, including all
+        choices such as ``sigma``, is repeated without each fold. For each training row,
+        the model of its fold predicts the new row, and the error of the training row
+        (relative to the estimated standard deviations) is added. The bounds are
+        quantiles of these sums at the levels of n + 1 values, one of which is unknown.
+        If rows are drawn independently from one distribution and c is the requested
+        coverage, theory guarantees a coverage of about 1 - 2 (1 - c), whatever the
+        distribution (between ranks the quantiles are interpolated, which may cost up to
+        another 2 / (n + 1)). In practice the coverage is about c. The models of the
+        folds are fitted when intervals are first requested, or by ``freeze``.
+
+        With at least 200 rows, left-out errors of the rows are used, for which the
+        parameters that ``fit`` selected are kept. If the model was fitted with groups,
+        or with a metric, these are the errors for rows of left-out folds, and n is the
+        number of groups.
+
+        References
+        ----------
+        .. [1] R. F. Barber, E. J. Candès, A. Ramdas, R. J. Tibshirani, "Predictive
+           Inference with the Jackknife+", Annals of Statistics 49 (2021),
+           :arxiv:`1905.02928`.
 
         Examples
         --------

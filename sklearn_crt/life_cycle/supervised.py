@@ -29,6 +29,7 @@ from ..rows import (
 from ..rows.raw_table import TableReader, validated_table
 from ..rows.row_sample import RowSample
 from .fitted import KEPT_ENTRIES, Batch, LearnedValue, LifeCycle, Step, no_step
+from .out_of_fold import OutOfFoldMixin, check_metric, group_numbers
 
 
 class TargetsLifeCycle(LifeCycle):
@@ -75,7 +76,7 @@ class TargetsLifeCycle(LifeCycle):
         return self._fit_value(X, y, sample_weight)
 
 
-class SupervisedLifeCycle(TargetsLifeCycle):
+class SupervisedLifeCycle(OutOfFoldMixin, TargetsLifeCycle):
     """Base class of classifiers and regressors that can learn in batches."""
 
     _y_checks: dict  # options for scikit-learn's validation of y
@@ -86,15 +87,67 @@ class SupervisedLifeCycle(TargetsLifeCycle):
     kernel: Any
     _transformer: Any  # computes the features; None if the rows are the features
 
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the estimator to the training data.
+
+        Parameters
+        ----------
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows. They must be numbers, and features if ``kernel="linear"``.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets: numbers, in one or several outputs, for regressors, and labels, of
+            shape (n_samples,), for classifiers.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights; None means that all rows have weight 1. A row of
+            weight w counts as w rows, and rows with weight 0 are ignored.
+        groups : array-like of shape (n_samples,), default=None
+            Labels of groups of dependent rows, for instance of the patient whose visits
+            the rows describe. Intervals and probabilities then refer to rows of new
+            groups: they are based on predictions by models that are fitted without all
+            rows of the same group (and up to ten folds of groups). None means that the
+            rows are independent.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator. Until :meth:`freeze` is called, it keeps the training
+            rows, a sample of them, or accumulated statistics, so that more rows can be
+            added.
+
+        Raises
+        ------
+        TypeError
+            If X or y has a type that the estimator does not support, for instance dates
+            or, for some estimators, arrays on a device.
+        ValueError
+            If a parameter, X, y, a weight or a group is invalid.
+        """
+        return self._fit_value(X, y, sample_weight, groups)
+
     def _keeps_library(self, X: Any) -> bool:
         """Return whether arrays of other libraries are kept rather than converted."""
         return False
 
     def _read(  # type: ignore[override]
-        self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        groups: Any = None,
+        *,
+        first: bool,
+        final: bool,
     ) -> Batch:
         """Return a batch of validated rows with positive weights."""
         self._note_namespace(X, y, sample_weight, first=first)
+        check_metric(self, final)
         # Rows are copied if they are kept, because the caller may write the next batch
         # to the same array. With many rows, ``fit`` keeps only sums.
         few = math.prod(getattr(X, "shape", ())) <= KEPT_ENTRIES
@@ -112,7 +165,8 @@ class SupervisedLifeCycle(TargetsLifeCycle):
             own = asarray_like(factors, read_weights(X, sample_weight))
             sample_weight = read_weights(X, sample_weight) * taken(own, y)
         X, y, weights, dropped = weighted_rows(X, y, sample_weight)
-        return Batch(X, y, weights, n_given, dropped, factors)
+        numbers = None if groups is None else group_numbers(groups, n_given, dropped)
+        return Batch(X, y, weights, n_given, dropped, factors, numbers)
 
     def _class_factors(self, X: Any, y: Any, sample_weight: Any, final: bool) -> Any:
         """Return the class weights, or None if all of them are 1."""

@@ -89,6 +89,11 @@ class MetricValue(SampleValue):
         return best_metric(rows, parameters, step)
 
 
+def _in_metric_of(value: MetricValue, rows: Any) -> np.ndarray:
+    metric = value.solution
+    return mapped(metric.features, metric.components, rows)
+
+
 class LearnedMetric(
     BatchesMixin,
     ClassNamePrefixFeaturesOutMixin,
@@ -375,8 +380,11 @@ class LearnedMetric(
         """
         model, rows = self._query(X, "transform")
         refuse_device(model, rows, "")
-        metric = model._value.solution
-        return to_namespace_of(mapped(metric.features, metric.components, rows), X)
+        return to_namespace_of(_in_metric_of(model._value, rows), X)
+
+    def _mapped(self, rows: Any) -> Array:
+        """Transform validated rows, regardless of the configured output container."""
+        return to_namespace_of(_in_metric_of(self._value, rows), rows)
 
     def _features(self, X: Rows) -> np.ndarray:
         """Return the transformed validated rows, whatever ``set_output`` requests."""

@@ -19,6 +19,7 @@ from ..arrays.namespaces import to_namespace_of
 from ..arrays.validation import refuse_device
 from ..life_cycle.fitted import Batch
 from ..life_cycle.intervals import SimilarityMixin
+from ..life_cycle.out_of_fold import METRIC_CONSTRAINTS
 from ..life_cycle.supervised import SupervisedLifeCycle
 from ..rows import Sigma, TableLike
 from ..rows.raw_table import TableReader, read_table_and_targets, validated_table
@@ -55,6 +56,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
             "array-like",
         ],
         "fit_intercept": ["boolean"],
+        "metric": METRIC_CONSTRAINTS,
         "random_state": ["random_state"],
     }
 
@@ -66,6 +68,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         n_components: int | Literal["auto"] = "auto",
         alpha: float | ArrayLike | Literal["auto"] = "auto",
         fit_intercept: bool = True,
+        metric: Any = None,
         random_state: RandomState = None,
     ):
         self.kernel = kernel
@@ -73,12 +76,17 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         self.n_components = n_components
         self.alpha = alpha
         self.fit_intercept = fit_intercept
+        self.metric = metric
         self.random_state = random_state
 
     # ------------------------------------------------------------------ fitting
     @_fit_context(prefer_skip_nested_validation=False)
     def fit(
-        self, X: TableLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Fit the feature map and the coefficients; select sigma and the penalty.
 
@@ -99,6 +107,12 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
             standard deviations depend only on the ratios of the weights. A warning is
             issued if the mean exceeds 10, because such weights are rarely meant as
             numbers of rows; if yours are not, divide them by their mean.
+        groups : array-like of shape (n_samples,), default=None
+            Labels of groups of dependent rows, for instance of the patient whose visits
+            the rows describe. Intervals and probabilities then refer to rows of new
+            groups: they are based on predictions by models that are fitted without all
+            rows of the same group (and up to ten folds of groups). None means that the
+            rows are independent.
 
         Returns
         -------
@@ -113,16 +127,23 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
             sparse but the kernel requires a dense array, if y contains dates, or if X
             contains dates and is not read as a raw table.
         ValueError
-            If a parameter, X, y or a weight is invalid.
+            If a parameter, X, y, a weight or a group is invalid.
         """
-        return self._fit_value(X, y, sample_weight)
+        return self._fit_value(X, y, sample_weight, groups)
 
     def _read(  # type: ignore[override]
-        self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        groups: Any = None,
+        *,
+        first: bool,
+        final: bool,
     ) -> Batch:
         if first:
             self._reader = None  # a reader from an earlier fit is discarded
-        batch = super()._read(X, y, sample_weight, first=first, final=final)
+        batch = super()._read(X, y, sample_weight, groups, first=first, final=final)
         refuse_device(self, batch.X, "")
         if sparse.issparse(batch.X) and is_process_kernel(self.kernel):
             raise TypeError(

@@ -90,6 +90,13 @@ class RandomFeatureRidgeClassifier(
         ``"balanced"`` gives all classes the same total weight, and is not supported by
         ``partial_fit``. With class weights, probabilities refer to a population in
         which the classes have the weighted proportions.
+    metric : LearnedMetric or None, default=None
+        A :class:`~sklearn_crt.LearnedMetric`, which is learned from the training rows,
+        and in which distances are measured; it also scales the columns. The metric is
+        learned again without each of five folds of the rows, or ten folds if there are
+        fewer than 200 rows. Intervals, class probabilities, and a factor that shrinks
+        predicted numbers towards the mean target are based on predictions for the rows
+        of these folds. Rows cannot be added to a model with a metric.
     random_state : int, RandomState instance or None, default=None
         Seed for the random features. A seed that was set on a sampler is kept. Pass an
         int for reproducible results.
@@ -200,6 +207,7 @@ class RandomFeatureRidgeClassifier(
         alpha: float | ArrayLike | Literal["auto"] = "auto",
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        metric: Any = None,
         random_state: RandomState = None,
     ):
         super().__init__(
@@ -208,6 +216,7 @@ class RandomFeatureRidgeClassifier(
             n_components=n_components,
             alpha=alpha,
             fit_intercept=fit_intercept,
+            metric=metric,
             random_state=random_state,
         )
         self.class_weight = class_weight
@@ -225,10 +234,14 @@ class RandomFeatureRidgeClassifier(
         return results(solution.sampler, rows, lambda Z, _: (solution.predict(Z),))[0]
 
     def _probabilities(self, rows):
-        solution = self._value.solution
+        value = self._value
+        found, _ = self._out_of_fold_predictions(value, rows)
+        return found if value.folds is None else value.folds(found)
+
+    def _out_of_fold_predictions(self, value, rows):
+        solution = value.solution
 
         def probabilities(Z, _):
             return (solution.calibration.probabilities(solution.predict(Z)),)
 
-        (found,) = results(solution.sampler, rows, probabilities)
-        return found
+        return results(solution.sampler, rows, probabilities)[0], None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -92,6 +92,13 @@ class RandomFeatureRidge(
         targets outside this range are expected, for instance because of a trend, or if
         predictions must equal ``features @ coef_ + intercept_``. Prediction is then
         faster, because no standard deviations are computed.
+    metric : LearnedMetric or None, default=None
+        A :class:`~sklearn_crt.LearnedMetric`, which is learned from the training rows,
+        and in which distances are measured; it also scales the columns. The metric is
+        learned again without each of five folds of the rows, or ten folds if there are
+        fewer than 200 rows. Intervals, class probabilities, and a factor that shrinks
+        predicted numbers towards the mean target are based on predictions for the rows
+        of these folds. Rows cannot be added to a model with a metric.
     random_state : int, RandomState instance or None, default=None
         Seed for the random features. A seed that was set on a sampler is kept. Pass an
         int for reproducible results.
@@ -232,6 +239,7 @@ class RandomFeatureRidge(
         alpha: float | ArrayLike | Literal["auto"] = "auto",
         fit_intercept: bool = True,
         clip: bool = True,
+        metric: Any = None,
         random_state: RandomState = None,
     ):
         super().__init__(
@@ -240,6 +248,7 @@ class RandomFeatureRidge(
             n_components=n_components,
             alpha=alpha,
             fit_intercept=fit_intercept,
+            metric=metric,
             random_state=random_state,
         )
         self.clip = clip
@@ -255,8 +264,13 @@ class RandomFeatureRidge(
     def _mean_and_std(self, rows, return_std):
         value = self._value
         mean, variance = self._moments(value, rows, variance=return_std)
+        folds = value.folds
+        if folds is not None:
+            mean = folds.shrunk(mean)
         if not return_std:
             return mean, None
+        if folds is not None:
+            return mean, np.sqrt(1 + variance) * folds.root_mean_squares
         return mean, np.sqrt(value.solution.noise * (1 + variance))
 
     @staticmethod
@@ -280,7 +294,14 @@ class RandomFeatureRidge(
         """Return the same predictions as ``predict``, (n, k)."""
         return self._moments(value, rows, variance=False)[0]
 
+    def _out_of_fold_predictions(self, value, rows):
+        mean, variance = self._moments(value, rows)
+        return mean, np.sqrt(1 + variance)
+
     def _quantiles(self, rows, levels):
+        found = self._quantiles_of_folds(rows, levels)
+        if found is not None:
+            return found
         value = self._value
         mean, variance = self._moments(value, rows)
         solution = value.solution

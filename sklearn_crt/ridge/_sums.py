@@ -14,7 +14,14 @@ from sklearn.frozen import FrozenEstimator
 
 from .._values import same
 from ..arrays.validation import as_kind
-from ..life_cycle.fitted import Batch, LifeCycle, Step, no_step, with_value
+from ..life_cycle.fitted import (
+    Batch,
+    LifeCycle,
+    Step,
+    joined_batches,
+    no_step,
+    with_value,
+)
 from ..life_cycle.intervals import Errors, LeftOut
 from ..metric._column_sigmas import MOST_LEARNED, N_DRAWN, sigmas_of_columns
 from ..rows import Rows
@@ -171,6 +178,17 @@ class RidgeSums(MapSums):
         """Return only what predictions need, stored as compactly as possible."""
         value = super().frozen()
         return replace(value, known=value.known.packed())
+
+    def training_rows(self) -> Batch | None:
+        if self.kept:
+            return joined_batches(self.kept)
+        sample = self.sample
+        if sample is None or not len(self.moments):
+            return None
+        n_rows = sum(each.n_rows for each in self.moments[0])
+        if len(sample.y) < n_rows:
+            return None
+        return Batch(sample.X, sample.y, sample.weights)
 
     def _without_rows(self) -> RidgeSums:
         return replace(super()._without_rows(), path=(), moments=(), sample=None)

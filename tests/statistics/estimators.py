@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.pipeline import make_pipeline
-
 import sklearn_crt as crt
 
 
@@ -44,12 +42,8 @@ ESTIMATORS = {
         crt.LocalLinearRegressor, crt.LocalLinearClassifier, most_error=1.5
     ),
     "metric, local linear": Kind(
-        lambda: make_pipeline(
-            crt.LearnedMetric(random_state=0), crt.LocalLinearRegressor()
-        ),
-        lambda: make_pipeline(
-            crt.LearnedMetric(random_state=0), crt.LocalLinearClassifier()
-        ),
+        lambda: crt.LocalLinearRegressor(metric=crt.LearnedMetric(random_state=0)),
+        lambda: crt.LocalLinearClassifier(metric=crt.LearnedMetric(random_state=0)),
     ),
     "table": Kind(
         lambda: crt.KernelRegressor(random_state=0),

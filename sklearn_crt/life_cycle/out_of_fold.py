@@ -1,0 +1,516 @@
+"""Predictions for training rows by models that are fitted without their fold.
+
+Leaving out one row at a time is cheap, but it is not enough in three cases. With few
+rows, the parameters that were selected depend on each row. A learned metric depends on
+the targets of all rows. If rows come in groups, other rows of its group predict a row
+better than rows of other groups could. In these cases the whole fit is repeated without
+one fold of the rows at a time, and intervals and probabilities are based on predictions
+for the rows of that fold.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+from sklearn.base import clone
+from sklearn.utils import column_or_1d
+
+from .._compat import HasMethods
+from .._values import Value
+from ..arrays.namespaces import taken, to_host
+from ..arrays.threads import blas_within_processors
+from .fitted import Batch, LifeCycle, Step, computed_once, no_step, without_value
+
+METRIC_CONSTRAINTS = [HasMethods(["fit", "transform"]), None]
+FEW_ROWS = 200  # with fewer rows, intervals use the models of all folds
+_MOST_FOLDS = 10
+_FOLDS_OF_MANY = 5  # with at least FEW_ROWS rows
+_ENTRIES = 2**22  # number of values of which quantiles are computed at a time
+# Penalties on the squares of the slope and the biases, in units of rows.
+_OF_SLOPE, _OF_BIASES = 1e-3, 0.01
+_MOST_SLOPE = 4.0
+
+
+class OutOfFold(NamedTuple):
+    """Predictions for all training rows, each by the model of its fold."""
+
+    predictions: np.ndarray  # (n, k), numbers or class probabilities
+    deviations: np.ndarray | None  # (n, k), relative standard deviations of the errors
+    fold_of_row: np.ndarray  # (n,)
+    models: list[Any]  # (n_folds,), fitted values
+
+
+def fold_numbers(
+    n_rows: int, labels: np.ndarray | None, groups: np.ndarray | None
+) -> np.ndarray:
+    """Return the number of the fold of each row, stratified by labels or by groups.
+
+    Rows are assigned to folds at random. All rows of a group are in the same fold.
+    """
+    rng = np.random.default_rng(0)
+    n_folds = _MOST_FOLDS if n_rows < FEW_ROWS else _FOLDS_OF_MANY
+    found = np.empty(n_rows, np.intp)
+    if groups is not None:
+        # the largest groups are assigned first, each to the fold with the fewest rows
+        sizes = np.bincount(groups)
+        n_folds = min(_MOST_FOLDS, len(sizes))
+        totals, fold_of_group = np.zeros(n_folds), np.empty(len(sizes), np.intp)
+        order = rng.permutation(len(sizes))
+        for group in order[np.argsort(-sizes[order], kind="stable")]:
+            fold_of_group[group] = totals.argmin()
+            totals[fold_of_group[group]] += sizes[group]
+        return fold_of_group[groups]
+    order = rng.permutation(n_rows)
+    if labels is not None:
+        order = order[np.argsort(labels[order], kind="stable")]
+    found[order] = np.arange(n_rows) % min(n_folds, n_rows)
+    return found
+
+
+def out_of_fold(
+    batch: Any,
+    *,
+    are_labels: bool,
+    fitted: Callable[[Any], Any],
+    predict: Callable[[Any, Any], tuple[np.ndarray, np.ndarray | None]],
+) -> OutOfFold | None:
+    """Return out-of-fold predictions for a batch, or None if it has a single fold.
+
+    ``fitted`` returns the fitted value for a batch. ``predict`` returns the predictions
+    of a fitted value for rows, and the relative standard deviations of their errors.
+    """
+    labels = to_host(batch.y) if are_labels else None
+    fold_of_row = fold_numbers(batch.X.shape[0], labels, batch.groups)
+    n_folds = int(fold_of_row.max()) + 1
+    if n_folds == 1:
+        return None
+    models, found = [], []
+    for fold in range(n_folds):
+        train = np.flatnonzero(fold_of_row != fold)
+        X, y, weights = (taken(array, train) for array in batch[:3])
+        part = batch._replace(
+            X=X, y=y, weights=weights, n_given=len(train), dropped=(), groups=None
+        )
+        models.append(fitted(part))
+        test = np.flatnonzero(fold_of_row == fold)
+        found.append((test, *predict(models[-1], taken(batch.X, test))))
+    order = np.argsort(np.concatenate([rows for rows, *_ in found]))
+    predictions, deviations = (
+        None if parts[0] is None else np.concatenate(parts)[order]
+        for parts in list(zip(*found, strict=True))[1:]
+    )
+    assert predictions is not None
+    return OutOfFold(predictions, deviations, fold_of_row, models)
+
+
+def weight_of_new(weights: np.ndarray, groups: np.ndarray | None) -> float:
+    """Return the mean weight of a row, or of a group, under the weighted distribution.
+
+    This is the weight that a new row or group gets in quantiles of errors.
+    """
+    each = weights if groups is None else np.bincount(groups, weights)
+    return float(each @ each / each.sum())
+
+
+def conformal_quantiles(
+    values: np.ndarray, weights: np.ndarray, of_new: float, levels: np.ndarray
+) -> np.ndarray:
+    """Return weighted quantiles of the values and of a new value, which is unknown.
+
+    The new value, of weight ``of_new``, may be infinite. The quantiles are therefore
+    infinite if there are too few values for a level. With equal weights, the quantile
+    is that of ``numpy.quantile`` with ``method="weibull"``: the value of rank r has the
+    level r / (n + 1), and levels in between are interpolated.
+    """
+    # values (n_queries, k, n), weights (n,) -> (n_queries, k, n_levels)
+    order = np.argsort(values, axis=-1, kind="stable")
+    values = np.take_along_axis(values, order, axis=-1)
+    weights = np.broadcast_to(weights[order], values.shape)
+    found = np.empty((*values.shape[:-1], len(levels)))
+    for i, level in enumerate(levels):
+        if level >= 0.5:
+            found[..., i] = _upper_quantile(values, weights, of_new, level)
+        else:
+            flipped = -values[..., ::-1], weights[..., ::-1]
+            found[..., i] = -_upper_quantile(*flipped, of_new, 1 - level)
+    return found
+
+
+def _upper_quantile(
+    values: np.ndarray, weights: np.ndarray, of_new: float, level: float
+) -> np.ndarray:
+    """Return a quantile of sorted values, infinite if their weight is too small."""
+    sums = np.cumsum(weights, axis=-1)
+    wanted = level * (sums[..., -1:] + of_new) * (1 - 1e-12)  # for rounding errors
+    n_values = values.shape[-1]
+    places = np.count_nonzero(sums < wanted, axis=-1)[..., None]
+
+    def at(array: np.ndarray, places: np.ndarray) -> np.ndarray:
+        inside = np.clip(places, 0, n_values - 1)
+        return np.take_along_axis(array, inside, axis=-1)
+
+    upper, lower = at(values, places), at(values, places - 1)
+    share = np.clip((at(sums, places) - wanted) / at(weights, places), 0, 1)
+    found = np.where(upper == lower, upper, upper - share * (upper - lower))
+    return np.where(places < n_values, found, np.inf)[..., 0]
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfFoldErrors(Value):
+    """The errors of out-of-fold predictions, and what follows from them.
+
+    Predictions of a model whose metric or parameters depend on the same rows are too
+    extreme. They are shrunk towards the mean target by the slope with the smallest
+    squared error of out-of-fold predictions.
+    """
+
+    mean: np.ndarray  # (k,)
+    slope: np.ndarray  # (k,), from 0 to 1
+    # (n, k), errors of shrunk predictions, divided by the relative standard deviations
+    ratios: np.ndarray
+    weights: np.ndarray  # (n,)
+    of_new: float  # the weight of a new row or group
+    fold_of_row: np.ndarray  # (n,)
+    models: tuple[Any, ...] = ()  # values of the folds; empty if there are many rows
+
+    @classmethod
+    def of(cls, rows: OutOfFold, batch: Any, *, shrinks: bool) -> OutOfFoldErrors:
+        """Return the errors for a batch of training rows."""
+        y, weights = to_host(batch.y), to_host(batch.weights)
+        share = weights / weights.sum()
+        mean = share @ y
+        slope = np.ones(y.shape[1])
+        if shrinks:
+            changes = rows.predictions - mean
+            size = share @ changes**2
+            known = size > 0
+            products = share @ (changes * (y - mean))
+            slope[known] = np.clip(products[known] / size[known], 0, 1)
+        errors = y - (mean + slope * (rows.predictions - mean))
+        if rows.deviations is not None:
+            errors = errors / positive(rows.deviations)
+        n_rows = len(y)
+        return cls(
+            mean=mean,
+            slope=slope,
+            ratios=errors,
+            weights=weights,
+            of_new=weight_of_new(weights, batch.groups),
+            fold_of_row=rows.fold_of_row,
+            models=tuple(rows.models) if n_rows < FEW_ROWS else (),
+        )
+
+    @classmethod
+    def unknown(cls, batch: Any) -> OutOfFoldErrors:
+        """Return the errors of a single row, which are unknown."""
+        mean, nothing = to_host(batch.y)[0], np.zeros((0, batch.y.shape[1]))
+        slope = np.ones(len(mean))
+        return cls(mean, slope, nothing, np.zeros(0), 1.0, np.zeros(0, np.intp))
+
+    def shrunk(self, predictions: Any) -> Any:
+        """Return predictions shrunk towards the mean target."""
+        if np.all(self.slope == 1):
+            return predictions
+        return self.mean + self.slope * (predictions - self.mean)
+
+    @property
+    def root_mean_squares(self) -> np.ndarray:
+        """Root mean squares of the ratios, (k,)."""
+        return np.sqrt(self.weights @ self.ratios**2 / self.weights.sum())
+
+    def quantiles(
+        self,
+        levels: np.ndarray,
+        predict: Callable[[Any], tuple[np.ndarray, np.ndarray]],
+    ) -> np.ndarray:
+        """Return quantiles of the targets of new rows, (n_queries, k, n_levels).
+
+        ``predict`` returns the predictions and the relative standard deviations of a
+        fitted value for the new rows; None stands for the value of all rows.
+        """
+        if not self.models:
+            predictions, deviations = predict(None)
+            if not len(self.ratios):
+                return unknown_quantiles(predictions, levels)
+            ratios = self.ratios.T[None]
+            errors = conformal_quantiles(ratios, self.weights, self.of_new, levels)
+            errors = errors * positive(deviations)[..., None]
+            return self.shrunk(predictions)[..., None] + errors
+        # CV+: each training row stands for the prediction of the model of its fold,
+        # plus its own error
+        found = [predict(model) for model in self.models]
+        n_queries, n_rows = len(found[0][0]), self.ratios.size
+        size = max(1, _ENTRIES // n_rows)
+        blocks = []
+        for start in range(0, max(n_queries, 1), size):
+            some = slice(start, start + size)
+            # (n_queries, n, k)
+            values = np.stack([self.shrunk(mean[some]) for mean, _ in found], axis=1)
+            scales = np.stack([positive(scale[some]) for _, scale in found], axis=1)
+            values = values[:, self.fold_of_row]
+            values += self.ratios * scales[:, self.fold_of_row]
+            values = values.swapaxes(1, 2)
+            blocks.append(
+                conformal_quantiles(values, self.weights, self.of_new, levels)
+            )
+        return np.concatenate(blocks)
+
+
+def unknown_quantiles(predictions: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Return quantiles if no error is known: infinite except for the median."""
+    return predictions[..., None] + np.where(
+        levels == 0.5, 0.0, np.where(levels > 0.5, np.inf, -np.inf)
+    )
+
+
+def positive(deviations: np.ndarray) -> np.ndarray:
+    """Return deviations, with 1 in place of 0."""
+    return np.where(deviations > 0, deviations, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Recalibration(Value):
+    """Logistic regression of the labels on logarithms of out-of-fold probabilities.
+
+    With probabilities p and class shares s, the result is proportional to
+    ``s * exp(bias) * (p / s) ** slope``: p itself for slope 1 and the shares for slope
+    0, apart from the biases.
+    """
+
+    slope: float
+    biases: np.ndarray  # (n_classes,)
+    shares: np.ndarray  # (n_classes,), with one more row of unknown label
+    proportion: float  # of the shares that is mixed with probabilities
+
+    @classmethod
+    def of(cls, rows: OutOfFold, batch: Any) -> Recalibration:
+        """Return the recalibration with the smallest penalised log loss."""
+        codes, weights = to_host(batch.y), to_host(batch.weights)
+        n_classes = rows.predictions.shape[1]
+        share = weights / weights.sum()
+        added = weight_of_new(share, batch.groups)  # of one more row or group
+        counts = np.bincount(codes, share, n_classes)
+        shares = (counts + added / n_classes) / (1 + added)
+        start = cls(1.0, np.zeros(n_classes), shares, added / (1 + added))
+        if n_classes == 1:
+            return start
+        logs, each = start._log_ratios(rows.predictions), np.arange(len(codes))
+        penalties = np.append(_OF_SLOPE, np.full(n_classes, _OF_BIASES)) * added
+
+        def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+            found = log_softmax(
+                parameters[0] * logs + parameters[1:] + np.log(shares), axis=1
+            )
+            gap = np.exp(found)
+            gap[each, codes] -= 1
+            gap *= share[:, None]
+            value = -share @ found[each, codes] + penalties @ parameters**2 / 2
+            gradient = np.append(np.sum(gap * logs), gap.sum(axis=0))
+            return float(value), gradient + penalties * parameters
+
+        bounds = [(0.0, _MOST_SLOPE), *[(None, None)] * n_classes]
+        first = np.append(1.0, np.zeros(n_classes))
+        options = {"maxiter": 200, "ftol": 1e-12, "gtol": 1e-8}
+        best = minimize(loss, first, jac=True, bounds=bounds, options=options).x
+        return cls(float(best[0]), best[1:], shares, start.proportion)
+
+    def _log_ratios(self, probabilities: np.ndarray) -> np.ndarray:
+        found = probabilities + self.proportion * (self.shares - probabilities)
+        return np.log(found / self.shares)
+
+    def __call__(self, probabilities: np.ndarray) -> np.ndarray:
+        """Return recalibrated probabilities, (n, n_classes)."""
+        logs = self._log_ratios(probabilities)
+        return softmax(self.slope * logs + self.biases + np.log(self.shares), axis=1)
+
+
+def check_metric(estimator: Any, final: bool) -> None:
+    """Raise ValueError if the parameter ``metric`` cannot be used."""
+    metric = estimator.metric
+    if metric is None:
+        return
+    if not hasattr(metric, "_mapped"):
+        raise ValueError(
+            f"metric={metric!r} must be None or a LearnedMetric. Put other "
+            "transformers in front of the estimator in a pipeline."
+        )
+    if getattr(estimator.kernel, "_reads_tables", False):
+        raise ValueError(
+            f"metric={metric!r} needs a matrix of numbers, but kernel="
+            f"{estimator.kernel!r} reads raw tables, whose columns it weights itself. "
+            "Set metric=None."
+        )
+    if not final:
+        raise ValueError(
+            "A metric is learned from all rows at once, so batches of rows cannot be "
+            "added with metric. Call fit with all rows, or put a LearnedMetric that "
+            "was fitted to some of the rows in front of the estimator."
+        )
+
+
+def group_numbers(groups: Any, n_rows: int, dropped: np.ndarray) -> np.ndarray:
+    """Return the number of each row's group, for rows that are not dropped."""
+    labels = column_or_1d(groups)
+    if len(labels) != n_rows:
+        raise ValueError(
+            f"groups has {len(labels)} labels, but X has {n_rows} rows. Pass one label "
+            "per row."
+        )
+    names, numbers = np.unique(np.delete(labels, dropped), return_inverse=True)
+    if len(names) < 2:
+        raise ValueError(
+            "groups has the same label in all rows, so no group can be left out. Pass "
+            "groups=None if the rows are independent."
+        )
+    return numbers
+
+
+def fitted_metric(metric: Any, batch: Batch, are_labels: bool) -> Any:
+    """Return a copy of a LearnedMetric that is fitted to a batch."""
+    y = to_host(batch.y)
+    # strings are labels even if there are many different ones
+    targets = y.astype(str) if are_labels else y
+    found = clone(metric).fit(batch.X, targets, sample_weight=batch.weights)
+    return found.freeze()
+
+
+def in_metric(value: Any, rows: Any) -> Any:
+    """Return rows in the metric of a fitted value, if it has one."""
+    return rows if value.metric is None else value.metric._mapped(rows)
+
+
+def _has_intervals(model: Any) -> bool:
+    """Return whether a fitted regressor can predict intervals."""
+    try:
+        model._check_can_leave_out()
+    except AttributeError:
+        return False
+    return True
+
+
+class OutOfFoldMixin(LifeCycle):
+    """Fits in a learned metric, and intervals and probabilities from folds.
+
+    A metric is learned in ``fit``, stored in the fitted value, and applied to queries.
+    With a metric or with groups, ``fit`` also makes out-of-fold predictions. Intervals
+    of regressors with few rows use them, too.
+    """
+
+    kernel: Any
+    metric: Any = None
+    _rows_as_given: Any  # the validated rows of a query
+
+    @abstractmethod
+    def _out_of_fold_predictions(
+        self, value: Any, rows: Any
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return predictions, and relative standard deviations of their errors.
+
+        They are class probabilities for classifiers. The deviations are None if no
+        intervals are available.
+        """
+
+    def _value_for(self, batch: Batch, step: Step = no_step) -> Any:
+        value = self._value_without_folds(batch, step)
+        if batch.groups is None and self.metric is None:
+            return value
+        found = self._folds_of_rows(batch)
+        return value if found is None else replace(value, folds=found)
+
+    def _value_without_folds(self, batch: Batch, step: Step = no_step) -> Any:
+        """Return the value for a batch of all rows, after learning the metric."""
+        metric = None
+        if self.metric is not None:
+            metric = fitted_metric(self.metric, batch, hasattr(self, "classes_"))
+            batch = batch._replace(X=metric._mapped(batch.X))
+        return replace(self._empty_value(batch).fitted(batch, step), metric=metric)
+
+    def _folds_of_rows(self, batch: Batch) -> Any:
+        """Return what follows from out-of-fold predictions, or None for one label."""
+        are_labels = hasattr(self, "classes_")
+
+        def predict(value: Any, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
+            return self._out_of_fold_predictions(value, in_metric(value, X))
+
+        with warnings.catch_warnings():  # the fit to all rows has issued them
+            warnings.simplefilter("ignore")
+            found = out_of_fold(
+                batch,
+                are_labels=are_labels,
+                fitted=self._value_without_folds,
+                predict=predict,
+            )
+        if found is None:
+            return None if are_labels else OutOfFoldErrors.unknown(batch)
+        if are_labels:
+            return Recalibration.of(found, batch)
+        found = found._replace(models=[model.frozen() for model in found.models])
+        shrinks = batch.groups is not None or self.metric is not None
+        return OutOfFoldErrors.of(found, batch, shrinks=shrinks)
+
+    def _errors_of_folds(self, value: Any) -> OutOfFoldErrors | None:
+        """Return the out-of-fold errors on which intervals are based.
+
+        They are None if leave-one-out errors are used instead. For few rows, they are
+        computed when they are first needed.
+        """
+        if value.folds is not None or value.errors_of_few is not None:
+            return value.folds or value.errors_of_few
+        batch = value.training_rows()
+        if batch is None or batch.X.shape[0] >= FEW_ROWS:
+            return None
+        model = self._with_params_of_fit()
+        call = blas_within_processors(batch.X.shape[0])
+        return computed_once(
+            value, "folds_of_few_rows", lambda: call(model._folds_of_rows, batch)
+        )
+
+    def _with_params_of_fit(self) -> Any:
+        """Return an unfitted copy with the parameters that ``fit`` has used."""
+        model = without_value(self)
+        for name in self.get_params(deep=False):
+            value = self._fit_params[name]
+            if isinstance(value, np.random.RandomState):
+                value = copy.deepcopy(value)  # a query must not change its state
+            setattr(model, name, value)
+        return model
+
+    def _frozen_value(self) -> Any:
+        value, frozen = self._value, super()._frozen_value()
+        if hasattr(self, "classes_") or not _has_intervals(self):
+            return frozen
+        if value.folds is not None:
+            return frozen
+        return replace(frozen, errors_of_few=self._errors_of_folds(value))
+
+    def _query(self, X: Any, method: str) -> tuple[Any, Any]:
+        model, rows = super()._query(X, method)
+        model._rows_as_given = rows  # the models of folds have other metrics
+        return model, in_metric(model._value, rows)
+
+    def _quantiles_of_folds(self, rows: Any, levels: np.ndarray) -> np.ndarray | None:
+        """Return quantiles of targets from out-of-fold errors, or None without them.
+
+        The estimator is that of a query, and the rows are those in its metric.
+        """
+        value, given = self._value, self._rows_as_given
+        errors = self._errors_of_folds(value)
+        if errors is None:
+            return None
+
+        def predict(model: Any) -> tuple[np.ndarray, np.ndarray]:
+            if model is None:
+                found = self._out_of_fold_predictions(value, rows)
+            else:
+                found = self._out_of_fold_predictions(model, in_metric(model, given))
+            return cast(tuple[np.ndarray, np.ndarray], found)
+
+        return errors.quantiles(levels, predict)
