@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-# In one process, of which most of the time would be spent on importing scikit-learn.
-PARSE = """
+# In one process, of which most of the time would be spent on importing scikit-learn:
+# commands are parsed, then one is run.
+SCRIPT = """
 import argparse, importlib, json, runpy, sys
 
 class Parsed(Exception):
@@ -24,7 +25,9 @@ def parse_args(self, *args, **options):
     real(self, *args, **options)
     raise Parsed
 
-for command in json.load(sys.stdin):
+refused = []
+commands, last = json.load(sys.stdin)
+for command in commands:
     module, *sys.argv[1:] = command
     try:
         if module == "benchmarks.compare":  # which checks the names of cases itself
@@ -35,19 +38,15 @@ for command in json.load(sys.stdin):
     except Parsed:
         pass
     except (SystemExit, ImportError) as error:
-        print(*command, error)
+        refused.append(f"{command}: {error}")
     finally:
         argparse.ArgumentParser.parse_args = real
+module, *sys.argv[1:] = last
+try:
+    runpy.run_module(module, run_name="__main__")
+except SystemExit as error:
+    print(json.dumps({"refused": refused, "last": str(error)}))
 """
-
-
-@pytest.fixture(scope="module")
-def folder():
-    """Return the folder of the repository, with benchmarks that can be run."""
-    pytest.importorskip("tqdm")
-    if not (ROOT / "benchmarks").exists():
-        pytest.skip("the benchmarks are not here")
-    return ROOT
 
 
 def commands_in(text):
@@ -58,43 +57,48 @@ def commands_in(text):
     return {tuple(each[2:]) for each in words}
 
 
-def test_commands_that_pages_name_exist(folder):
+def commands_of_pages():
+    """Return the commands that pages, docstrings and examples name."""
+    endings = {"doc": "rst inc", "sklearn_crt": "py", "examples": "py ipynb"}
     texts = [
         path.read_text("utf-8")
-        for part, endings in {
-            "doc": ("rst", "inc"),
-            "sklearn_crt": ("py",),
-            "examples": ("py", "ipynb"),
-        }.items()
-        for ending in endings
-        for path in (folder / part).rglob(f"*.{ending}")
+        for folder, names in endings.items()
+        for ending in names.split()
+        for path in (ROOT / folder).rglob(f"*.{ending}")
     ]
-    texts += [
-        (folder / f"{name}.rst").read_text() for name in ("README", "CONTRIBUTING")
-    ]
-    commands = set().union(*map(commands_in, texts))
+    texts += [(ROOT / f"{name}.rst").read_text() for name in ("README", "CONTRIBUTING")]
+    return sorted(set().union(*map(commands_in, texts)))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Parse all commands, and run one without its files."""
+    pytest.importorskip("tqdm")
+    if not (ROOT / "benchmarks").exists():
+        pytest.skip("the benchmarks are not here")
+    commands = commands_of_pages()
     assert len(commands) > 30
+    last = ["benchmarks.choices", "metric", "--sets", "abalone", "yeast"]
+    home = str(tmp_path_factory.mktemp("data"))
     run = subprocess.run(
-        [sys.executable, "-c", PARSE],
-        cwd=folder,
-        input=json.dumps(sorted(commands)),
+        [sys.executable, "-c", SCRIPT],
+        cwd=ROOT,
+        env=os.environ | {"SKLEARN_CRT_DATA": "", "SCIKIT_LEARN_DATA": home},
+        input=json.dumps([commands, last]),
         capture_output=True,
         text=True,
     )
-    assert (run.stdout, run.returncode) == ("", 0), run.stdout + run.stderr
+    assert run.returncode == 0, run.stderr
+    return run
 
 
-def test_a_missing_file_is_named_with_its_source(folder, tmp_path):
-    run = subprocess.run(
-        [sys.executable, "-m", "benchmarks.choices", "metric"]
-        + ["--sets", "abalone", "yeast"],
-        cwd=folder,
-        env=os.environ | {"SKLEARN_CRT_DATA": "", "SCIKIT_LEARN_DATA": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
-    assert "Traceback" not in run.stderr
+def test_commands_that_pages_name_exist(run):
+    assert json.loads(run.stdout)["refused"] == [], run.stderr
+
+
+def test_a_missing_file_is_named_with_its_source(run):
     for name in ("abalone", "yeast"):
         assert f"{name} is left out: Data set '{name}': no file" in run.stderr
     assert "https://archive.ics.uci.edu" in run.stderr
-    assert "No data set of abalone, yeast is on this machine." in run.stderr
+    message = "No data set of abalone, yeast is on this machine."
+    assert json.loads(run.stdout)["last"] == message

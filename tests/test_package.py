@@ -75,6 +75,7 @@ def words_of_new_process(code):
 
 def test_core_needs_no_optional_package():
     optional = {"polars", "matplotlib", "tqdm", "torch", "dask", "jax"}
+    optional |= {"cupy", "array_api_strict"}
     found = set(words_of_new_process(IMPORTED))
     assert "sklearn_crt.averages" in found
     assert not optional & found
