@@ -24,6 +24,7 @@ from ..rows import (
     Statistics,
     TableLike,
     check_sigma,
+    read_weights,
     resolve_sigma,
 )
 from ..rows.centers import validated_centers
@@ -66,7 +67,8 @@ class CentersValue(SampleValue):
             check_sigma(sigma, batch.X.shape[1])
         median = isinstance(sigma, str) and sigma == "median"
         n_rows = _N_ROWS[method] * n_points
-        sample = self.sample.read(batch.X, median=median, rows=n_rows)
+        options = {"median": median, "rows": n_rows}
+        sample = self.sample.read(batch.X, sample_weight=batch.weights, **options)
         return replace(self, sample=sample, known=None)
 
     def _without_rows(self) -> CentersValue:
@@ -80,11 +82,12 @@ class CentersValue(SampleValue):
     def _learn(self, step: Step = no_step) -> _ChosenCenters:
         sigma, n_points, method, whiten, seed, rows = self.choices
         sigma = resolve_sigma(sigma, self.sample)
-        n_seen = n_points
         if rows is None:
-            sample = self.sample.query_sample
-            rows, n_seen = sample.X, sample.n_seen
-        points = Centers(rows, np.full(rows.shape[0], n_seen / rows.shape[0]))
+            sampled = self.sample.query_sample
+            rows = sampled.X
+            points = Centers(rows, sampled.weights * (sampled.n_seen / rows.shape[0]))
+        else:
+            points = Centers(rows, np.ones(n_points))
         frame = Frame(sigma, None if sparse.issparse(rows) else self.origin)
         if method == "kmeans":
             points, _ = points.reduced(n_points, frame, seed=seed, n_steps=2)
@@ -275,7 +278,9 @@ class CentersRBFSampler(
         self.random_state = random_state
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: TableLike, y: Any = None) -> Self:
+    def fit(
+        self, X: TableLike, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Choose the centres from the rows, or validate the centres that are given.
 
         Parameters
@@ -284,6 +289,9 @@ class CentersRBFSampler(
             Rows.
         y : None
             Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights of the rows, for the choice of the centres and for
+            ``sigma``.
 
         Returns
         -------
@@ -297,10 +305,12 @@ class CentersRBFSampler(
         ValueError
             If a parameter or X is out of range.
         """
-        return self._fit_value(X, y)
+        return self._fit_value(X, y, sample_weight)
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: TableLike, y: Any = None) -> Self:
+    def partial_fit(
+        self, X: TableLike, y: Any = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """Add a batch of rows, as if ``fit`` had been called on all rows together.
 
         The centres are chosen when they are first needed.
@@ -311,6 +321,9 @@ class CentersRBFSampler(
             More rows.
         y : None
             Ignored.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights of the rows, for the choice of the centres and for
+            ``sigma``.
 
         Returns
         -------
@@ -325,11 +338,15 @@ class CentersRBFSampler(
             If the sampler is frozen, if a parameter other than ``n_jobs`` has been
             changed since the first call, or for the reasons listed in ``fit``.
         """
-        return self._extend_value(X, y)
+        return self._extend_value(X, y, sample_weight)
 
-    def _read(self, X: Any, y: Any, *, first: bool, final: bool) -> Batch:  # type: ignore[override]
-        self._note_namespace(X, first=first)
-        return Batch(self._validate(X, reset=first), None, None)
+    def _read(  # type: ignore[override]
+        self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
+    ) -> Batch:
+        self._note_namespace(X, None, sample_weight, first=first)
+        X = self._validate(X, reset=first)
+        weights = None if sample_weight is None else read_weights(X, sample_weight)
+        return Batch(X, None, weights)
 
     def _empty_value(self, batch: Any) -> CentersValue:
         statistics = Statistics.seeded(self.random_state)

@@ -532,6 +532,15 @@ def test_types(table):
         assert_allclose(one, other.predict(thin.toarray()), rtol=1e-8)
 
 
+@pytest.mark.parametrize("unit", [1e-46, 1e-120, 1e60])
+def test_targets_of_float32_rows_have_any_unit(unit, table):
+    X, y, _ = table
+    X = X.astype(np.float32)
+    expected = RandomFeatureRidge(FIXED, alpha=0.1).fit(X, y - 100).predict(X)
+    found = RandomFeatureRidge(FIXED, alpha=0.1).fit(X, unit * (y - 100)).predict(X)
+    assert_allclose(found / unit, expected, rtol=1e-5, atol=1e-5)
+
+
 def test_the_data_of_the_caller_are_neither_changed_nor_shared(table):
     X, y, _ = table
     whole, before = RandomFeatureRidge("linear").fit(X, y), X.copy()

@@ -13,7 +13,7 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 
-from sklearn_crt import CentersRBFSampler, OPRFSampler
+from sklearn_crt import CentersRBFSampler, OPRFSampler, RandomFeatureRidge
 from sklearn_crt.rows import Centers, Frame
 from sklearn_crt.rows.centers import random_pivots
 
@@ -366,3 +366,37 @@ def test_errors(rng):
     ):
         with pytest.raises(ValueError, match=r"is frozen: freeze\(\) .*fit again"):
             call()
+
+
+@pytest.mark.parametrize("centers", ["kmeans", "rpcholesky", "random"])
+def test_weights_count_rows(centers, rng):
+    X, weights = rng.normal(size=(60, 2)), rng.integers(0, 4, 60)
+    copies = np.repeat(np.arange(60), weights)
+    sampler = CentersRBFSampler(n_components=15, centers=centers, random_state=0)
+    # with random centres, the sample has as many rows as there are centres
+    sampler.set_params(n_components=60 if centers == "random" else 15)
+    weighted = clone(sampler).fit(X, sample_weight=weights)
+    assert weighted.sigma_ != clone(sampler).fit(X).sigma_
+    assert_allclose(weighted.sigma_, clone(sampler).fit(X[copies]).sigma_)
+    if centers != "random":
+        repeated = clone(sampler).fit(X[copies])
+        assert_allclose(weighted.centers_, repeated.centers_)
+        batches = clone(sampler)
+        for rows in (slice(25), slice(25, None)):
+            batches.partial_fit(X[rows], sample_weight=weights[rows])
+        assert_allclose(batches.centers_, weighted.centers_)
+    with pytest.raises(ValueError, match="Negative"):
+        clone(sampler).fit(X, sample_weight=-weights)
+
+
+def test_ridge_passes_its_weights_on(rng):
+    X = rng.normal(size=(60, 2))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=60)
+    weights = rng.integers(1, 9, 60)
+    copies = np.repeat(np.arange(60), weights)
+    kernel = CentersRBFSampler(n_components=15, sigma="scale", random_state=0)
+    model = RandomFeatureRidge(kernel, alpha=0.1)
+    found = clone(model).fit(X, y, sample_weight=weights)
+    expected = clone(model).fit(X[copies], y[copies])
+    assert_allclose(found.sigma_, expected.sigma_)
+    assert_allclose(found.predict(X), expected.predict(X), rtol=1e-6)
