@@ -23,6 +23,11 @@ KINDS = {
 }
 
 
+def named(*parts: object) -> list[tuple[str, object]]:
+    """Return pairs of a name and a part."""
+    return [(f"part{i}", part) for i, part in enumerate(parts)]
+
+
 def hybrid(kind: str = "angular", **params: object) -> HybridSampler:
     """Return an unfitted hybrid; one with parts of its own has no other kind."""
     make = HybridSampler if {"bases", "coefficients"} & set(params) else KINDS[kind]
@@ -33,6 +38,6 @@ def optimal_parts(coupling: str) -> dict[str, list[object]]:
     """Return the default parts of a hybrid, with a coupling."""
     pairs = Antithetic(get_coupling(coupling, "hybrid"))
     return {
-        "bases": [OPRFSampler(coupling=pairs), TrigRBFSampler(coupling=coupling)],
-        "coefficients": [AngularCoefficient(n_components=1, coupling=coupling)],
+        "bases": named(OPRFSampler(coupling=pairs), TrigRBFSampler(coupling=coupling)),
+        "coefficients": named(AngularCoefficient(n_components=1, coupling=coupling)),
     }

@@ -37,6 +37,7 @@ from sklearn_crt.samplers import (
 )
 
 from .cases import array_libraries, sampler_cases
+from .hybrids import named
 
 pytestmark = [
     array_libraries,
@@ -509,7 +510,7 @@ def test_what_cannot_says_what_can(rng, strict, dispatch):
     chi = FrozenEstimator(SkewedChi2Sampler(skewedness=10.0, random_state=0).fit(X))
     with pytest.raises(TypeError, match="sampler of sklearn_crt or a transformer with"):
         C(_Deaf(chi)).fit(theirs, y)
-    outside = HybridSampler(bases=[_Outside(), TrigRBFSampler()], random_state=0)
+    outside = HybridSampler(bases=named(_Outside(), TrigRBFSampler()), random_state=0)
     with pytest.raises(TypeError, match=r"take parts of sklearn_crt\.samplers"):
         outside.fit(theirs).transform(theirs)
 

@@ -19,7 +19,7 @@ from sklearn_crt.samplers import (
 )
 from sklearn_crt.testing import assert_variance, contract_rows
 
-from ..hybrids import KINDS, hybrid
+from ..hybrids import KINDS, hybrid, named
 
 
 @pytest.fixture
@@ -64,15 +64,15 @@ class Constant(TransformerMixin, BaseEstimator):
 
 
 THREE = {
-    "bases": [
+    "bases": named(
         OPRFSampler(),
         PositiveRBFSampler(center=False, coupling="antithetic"),
         TrigRBFSampler(),
-    ],
-    "coefficients": [
+    ),
+    "coefficients": named(
         AngularCoefficient(n_components=2),
         GaussianCoefficient(sigma=0.5, n_components=4),
-    ],
+    ),
 }
 
 
@@ -90,8 +90,8 @@ THREE = {
         *(
             {
                 "n_components": 20,
-                "bases": [OPRFSampler(), TrigRBFSampler()],
-                "coefficients": [Constant(a)],
+                "bases": named(OPRFSampler(), TrigRBFSampler()),
+                "coefficients": named(Constant(a)),
             }
             for a in (-0.5, 0.0, 0.4, 1.0, 2.5)
         ),
@@ -123,7 +123,7 @@ def test_raw_rows_of_a_part_are_the_unit_rows_of_the_hybrid(composed, rng):
     """A part that reads raw rows, here for its row factors, has no centre."""
     X = rng.normal(size=(30, 3)) + 4
     softmax = TrigRBFSampler(sigma=1.0, kernel="softmax", n_components=4)
-    params = {"coefficients": [softmax], "n_components": 60, "center": True}
+    params = {"coefficients": named(softmax), "n_components": 60, "center": True}
     sampler = hybrid(sigma=0.4, **params).fit(X)
     unit = 0.4 * (X - X.mean(axis=0))
     expected = composed(sampler, unit, unit)
@@ -144,10 +144,10 @@ def test_rows_are_judged_once_not_once_for_each_part(rng):
 
 def test_parts_without_weight_are_left_out(rng):
     X = rng.normal(size=(5, 3))
-    bases = [OPRFSampler(), TrigRBFSampler()]
+    bases = named(OPRFSampler(), TrigRBFSampler())
 
     def widths(a):
-        sampler = hybrid(n_components=24, bases=bases, coefficients=[Constant(a)])
+        sampler = hybrid(n_components=24, bases=bases, coefficients=named(Constant(a)))
         return [base.n_components for base in sampler.fit(X).bases_]
 
     # (1 + 1) m + (1 + 1) 2m, without a = 0 and without 1 - a = 0
@@ -163,8 +163,10 @@ def test_both_sides_are_real_and_differ(rng):
         assert not sampler.symmetric_
         assert sampler.transform(X).dtype == np.float64
         assert not np.allclose(sampler.transform(X), sampler.transform_key(X))
-    bases, coefficients = [OPRFSampler(), TrigRBFSampler()], [Constant(0.5)]
-    sampler = hybrid(bases=[TrigRBFSampler()], coefficients=[], n_components=9).fit(X)
+    bases, coefficients = named(OPRFSampler(), TrigRBFSampler()), named(Constant(0.5))
+    sampler = hybrid(
+        bases=named(TrigRBFSampler()), coefficients=[], n_components=9
+    ).fit(X)
     assert sampler.symmetric_
     sampler = hybrid(bases=bases, coefficients=coefficients, n_components=12).fit(X)
     assert not sampler.symmetric_  # - r (x) L of the key side
@@ -234,7 +236,9 @@ class Forgetful(HybridSampler):
     """Claims the variance of independent projections for shared ones."""
 
     def kernel_variance(self, X, Y=None):
-        independent = HybridSampler(**self.get_params()).set_params(shared=False)
+        independent = HybridSampler(**self.get_params(deep=False)).set_params(
+            shared=False
+        )
         return independent.fit(X, X_key=Y).kernel_variance(X, Y)
 
 
@@ -316,8 +320,8 @@ def test_variance_of_rows_that_are_far_away(kind, rng):
 @pytest.mark.parametrize("base", [OPRFSampler(), ComplexExponentialSampler(2.0)])
 def test_one_row_through_maps_of_one_column(base, rng):
     X = rng.normal(size=(5, 3))
-    coefficients = [PositiveRBFSampler(sigma=1.0, n_components=1)]
-    bases = [base, OPRFSampler()]
+    coefficients = named(PositiveRBFSampler(sigma=1.0, n_components=1))
+    bases = named(base, OPRFSampler())
     sampler = hybrid(bases=bases, coefficients=coefficients, n_components=3).fit(X)
     assert [part.n_components for part in sampler.bases_] == [1, 1]
     expected = sampler.transform(X)[:1]

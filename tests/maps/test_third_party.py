@@ -24,14 +24,14 @@ from sklearn_crt.testing import (
     seed_estimates,
 )
 
-from ..hybrids import optimal_parts
+from ..hybrids import named, optimal_parts
 
 PAIRS = PositiveRBFSampler(center=False, coupling=Antithetic(Independent()))
 
 
 IID = {
-    "bases": [PAIRS, TrigRBFSampler(coupling="iid")],
-    "coefficients": [AngularCoefficient(n_components=1, coupling="iid")],
+    "bases": named(PAIRS, TrigRBFSampler(coupling="iid")),
+    "coefficients": named(AngularCoefficient(n_components=1, coupling="iid")),
 }
 
 
@@ -140,16 +140,16 @@ def test_the_third_party_sampler_passes_the_contract():
 @pytest.mark.parametrize(
     "params",
     [
-        {"bases": [Laplacian(), TrigRBFSampler(coupling="iid")]},
+        {"bases": named(Laplacian(), TrigRBFSampler(coupling="iid"))},
         pytest.param(
-            {"bases": [TrigRBFSampler(coupling="iid"), Laplacian()]},
+            {"bases": named(TrigRBFSampler(coupling="iid"), Laplacian())},
             marks=pytest.mark.slow,
         ),
-        {"coefficients": [Laplacian(n_components=4)]},
-        {"bases": [Bare(), PAIRS]},
-        pytest.param({"bases": [PAIRS, Bare()]}, marks=pytest.mark.slow),
-        {"coefficients": [Bare(n_components=3)]},
-        {"bases": [PoissonSampler(), OPRFSampler(coupling="iid")]},
+        {"coefficients": named(Laplacian(n_components=4))},
+        {"bases": named(Bare(), PAIRS)},
+        pytest.param({"bases": named(PAIRS, Bare())}, marks=pytest.mark.slow),
+        {"coefficients": named(Bare(n_components=3))},
+        {"bases": named(PoissonSampler(), OPRFSampler(coupling="iid"))},
     ],
 )
 def test_third_party_samplers(params):
@@ -171,7 +171,7 @@ def test_third_party_samplers(params):
 
 
 def test_a_wrong_variance_of_a_part_is_seen():
-    bases = [Modest(), PAIRS]
+    bases = named(Modest(), PAIRS)
     sampler = hybrid(n_components=60, bases=bases)
     with pytest.raises(AssertionError, match=r"biased: .* at \((np\.int64\(0\)|0),\)"):
         judge(sampler, 0.5 * contract_rows(4))
@@ -181,8 +181,8 @@ def test_a_hybrid_of_a_hybrid():
     X = 0.5 * contract_rows(3)
     inner = HybridSampler(**optimal_parts("iid"))
     sampler = hybrid(
-        bases=[inner, TrigRBFSampler(coupling="iid")],
-        coefficients=[GaussianCoefficient(n_components=4, coupling="iid")],
+        bases=named(inner, TrigRBFSampler(coupling="iid")),
+        coefficients=named(GaussianCoefficient(n_components=4, coupling="iid")),
         n_components=200,
     )
     expected = np.exp(-0.5 * ((X[:, None] - X) ** 2).sum(axis=2))
@@ -192,7 +192,7 @@ def test_a_hybrid_of_a_hybrid():
 
 def test_a_transformer_in_single_precision(rng):
     X = rng.normal(size=(9, 3))
-    sampler = hybrid(bases=[Bare(), TrigRBFSampler()], n_components=60).fit(X)
+    sampler = hybrid(bases=named(Bare(), TrigRBFSampler()), n_components=60).fit(X)
     single = sampler.transform(X.astype(np.float32))
     assert single.dtype == np.float32
     assert_allclose(single, sampler.transform(X), atol=1e-5)
@@ -204,7 +204,7 @@ def test_a_base_of_another_width():
             return np.hstack([super().transform(X)] * 2)
 
     with pytest.raises(ValueError, match="a base must have exactly as many"):
-        hybrid(bases=[Wide(), TrigRBFSampler()]).fit(contract_rows())
+        hybrid(bases=named(Wide(), TrigRBFSampler())).fit(contract_rows())
 
 
 def test_an_error_in_a_property_of_a_part_is_not_hidden(with_fault):
@@ -213,4 +213,4 @@ def test_an_error_in_a_property_of_a_part_is_not_hidden(with_fault):
 
     broken = with_fault(Laplacian, columns_per_frequency=property(columns))
     with pytest.raises(AttributeError, match="no_such_attribute"):
-        hybrid(bases=[broken(), TrigRBFSampler()]).fit(contract_rows())
+        hybrid(bases=named(broken(), TrigRBFSampler())).fit(contract_rows())

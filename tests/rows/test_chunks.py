@@ -16,6 +16,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from sklearn_crt import NadarayaWatsonRegressor, OPRFSampler, TrigRBFSampler
 from sklearn_crt.samplers import HybridSampler
 
+from ..hybrids import named
+
 
 def blas_threads():
     return {p["num_threads"] for p in threadpool_info() if p["user_api"] == "blas"}
@@ -96,7 +98,7 @@ def test_transform_inside_of_transform(rng):
     X = rng.normal(size=(5000, 3))
     features = []
     for calls_transform in (True, False):
-        bases = [Inner(calls_transform=calls_transform), OPRFSampler()]
+        bases = named(Inner(calls_transform=calls_transform), OPRFSampler())
         options = {"sigma": 1.0, "n_components": 48, "random_state": 0}
         features.append(HybridSampler(bases=bases, **options).fit(X).transform(X))
     assert_allclose(*features, rtol=1e-9, atol=1e-12)

@@ -144,8 +144,8 @@ def samplers() -> None:
     complex_sampler = ComplexExponentialSampler([2j, 0.5, 1j, 1.0], sigma=1.0)
     assert_type(complex_sampler.fit(X).diagonal_, np.ndarray)
     HybridSampler(
-        bases=[complex_sampler, TrigRBFSampler()],
-        coefficients=[GaussianCoefficient(sigma=0.5)],
+        bases=[("complex", complex_sampler), ("trigonometric", TrigRBFSampler())],
+        coefficients=[("distance", GaussianCoefficient(sigma=0.5))],
         n_coefficients=2,
         n_components=500,
         random_state=np.random.RandomState(0),

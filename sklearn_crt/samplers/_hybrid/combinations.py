@@ -85,7 +85,7 @@ def angular_hybrid(
     coefficient = AngularCoefficient(coupling=_exact(coupling))
     return HybridSampler(
         bases=_positive_and_trigonometric(coupling),
-        coefficients=[coefficient],
+        coefficients=[("angle", coefficient)],
         n_coefficients=n_coefficients,
         **params,
     )
@@ -163,7 +163,7 @@ def gaussian_hybrid(
     coefficient = GaussianCoefficient(sigma=lambda_sigma, coupling=_exact(coupling))
     return HybridSampler(
         bases=_positive_and_trigonometric(coupling),
-        coefficients=[coefficient],
+        coefficients=[("distance", coefficient)],
         n_coefficients=n_coefficients,
         **params,
     )
@@ -250,16 +250,17 @@ def clustered_hybrid(
         statistic=statistic,
         coupling=coupling,
     )
-    return HybridSampler(bases=[base], coefficients=[], **params)
+    return HybridSampler(bases=[("clustered", base)], coefficients=[], **params)
 
 
-def _positive_and_trigonometric(coupling: str | Coupling) -> list[Any]:
+def _positive_and_trigonometric(coupling: str | Coupling) -> list[tuple[str, Any]]:
     """Return a base map exact for opposite rows, and one exact for equal rows."""
     pairs = get_coupling(coupling, "A hybrid")
     if not pairs.norm_dependent:  # Antithetic needs angles that ignore the norms
         pairs = Antithetic(pairs)
     positive = PositiveRBFSampler(coupling=pairs, center=False)
-    return [positive, TrigRBFSampler(coupling=coupling)]
+    trigonometric = TrigRBFSampler(coupling=coupling)
+    return [("positive", positive), ("trigonometric", trigonometric)]
 
 
 def _exact(coupling: str | Coupling) -> str | Coupling:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from sklearn.base import BaseEstimator
 
@@ -20,6 +20,7 @@ from .._trigonometric import TrigRBFSampler
 from .coefficients import AngularCoefficient
 from .part_fitter import PartFitter, spread_columns
 
+_SIDES = "bases", "coefficients"  # parameters that are lists of parts
 # methods that each part must have
 _NEEDED = ("fit", "transform", "exact_kernel", "kernel_variance")
 
@@ -46,24 +47,28 @@ class HybridSampler(BaseFeatureSampler):
 
     Parameters
     ----------
-    bases : list of samplers, default=None
-        Unfitted base maps. The weight of the last base map is one minus the sum of the
-        other weights. The hybrid sets ``n_components``, ``sigma``, ``kernel`` and
-        ``random_state`` of each base map. Leave these parameters at their defaults,
-        because ``fit`` raises ValueError if it would have to override another value.
+    bases : list of (str, sampler) tuples, default=None
+        Names and unfitted base maps, as in scikit-learn's ``FeatureUnion``. In a grid
+        search, ``bases__NAME__coupling`` is the coupling of a base map, and
+        ``bases__NAME`` the base map itself. The weight of the last base map is one
+        minus the sum of the other weights. The hybrid sets ``n_components``, ``sigma``,
+        ``kernel`` and ``random_state`` of each base map. Leave these parameters at
+        their defaults, because ``fit`` raises ValueError if it would have to override
+        another value.
         Base maps may be any objects with the methods ``fit``, ``transform``,
         ``exact_kernel``, ``kernel_variance`` and, if they are asymmetric,
-        ``transform_key``. None means ``[OPRFSampler(coupling="antithetic"),
-        TrigRBFSampler()]``, that is, optimal positive features with frequencies w and
-        -w, which are accurate for opposite rows, and random Fourier features, which are
-        accurate for equal rows.
-    coefficients : list of samplers, default=None
-        Unfitted coefficient maps, one for each base map except the last. Each
+        ``transform_key``. None means ``[("positive",
+        OPRFSampler(coupling="antithetic")), ("trigonometric", TrigRBFSampler())]``,
+        that is, optimal positive features with frequencies w and -w, which are accurate
+        for opposite rows, and random Fourier features, which are accurate for equal
+        rows.
+    coefficients : list of (str, sampler) tuples, default=None
+        Names and unfitted coefficient maps, one for each base map except the last. Each
         coefficient map estimates its coefficient minus the constant ``a_`` (0 if there
         is no such attribute), and is fitted to rows that are already multiplied by
         sigma. The hybrid sets the ``random_state`` of each coefficient map. None means
-        ``[AngularCoefficient(n_components=1)]``, that is, the angle between the rows
-        divided by pi, estimated from the signs of one random projection.
+        ``[("angle", AngularCoefficient(n_components=1))]``, that is, the angle between
+        the rows divided by pi, estimated from the signs of one random projection.
     n_coefficients : int, default=None
         Number of frequencies of each coefficient map. None keeps the ``n_components``
         of each coefficient map. If a number is given, leave ``n_components`` of the
@@ -198,8 +203,8 @@ class HybridSampler(BaseFeatureSampler):
     def __init__(
         self,
         *,
-        bases: Sequence[BaseEstimator] | None = None,
-        coefficients: Sequence[BaseEstimator] | None = None,
+        bases: Sequence[tuple[str, BaseEstimator]] | None = None,
+        coefficients: Sequence[tuple[str, BaseEstimator]] | None = None,
         n_coefficients: int | None = None,
         shared: bool = False,
         sigma: Sigma | None = None,
@@ -222,6 +227,69 @@ class HybridSampler(BaseFeatureSampler):
 
     center_: Any = centered
 
+    # --------------------------------------------------------------- parameters
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, including those of the parts.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to include the base maps and coefficients by their names, and their
+            parameters, such as ``bases__positive`` and ``bases__positive__coupling``.
+
+        Returns
+        -------
+        params : dict
+            Names and values of the parameters.
+        """
+        params = super().get_params(deep=False)
+        for side in _SIDES if deep else ():
+            for name, part in _named_parts(params[side]).items():
+                params[f"{side}__{name}"] = part
+                if hasattr(part, "get_params") and not isinstance(part, type):
+                    own = part.get_params().items()
+                    params |= {f"{side}__{name}__{key}": value for key, value in own}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of this sampler or of its parts.
+
+        Parameters
+        ----------
+        **params : dict
+            Values by name. ``bases__NAME`` replaces a base map, and
+            ``bases__NAME__KEY`` sets one of its parameters; likewise for coefficients.
+
+        Returns
+        -------
+        self : HybridSampler
+            This sampler.
+
+        Raises
+        ------
+        ValueError
+            If there is no parameter or no part with a given name.
+        """
+        of_parts = {key for key in params if key.partition("__")[0] in _SIDES}
+        of_parts -= {*_SIDES}
+        super().set_params(**{k: v for k, v in params.items() if k not in of_parts})
+        # a part is replaced before its parameters are set
+        for key in sorted(of_parts):
+            side, _, rest = key.partition("__")
+            name, _, own = rest.partition("__")
+            parts = _named_parts(getattr(self, side))
+            if name not in parts:
+                raise ValueError(
+                    f"Invalid parameter {key!r} for {type(self).__name__}: the names "
+                    f"in {side} are {sorted(parts)}."
+                )
+            if own:
+                parts[name].set_params(**{own: params[key]})
+            else:
+                setattr(self, side, [*(parts | {name: params[key]}).items()])
+        return self
+
+    # ------------------------------------------------------------------ fitting
     def _reads(self):
         return {"rows": 1000}
 
@@ -269,11 +337,14 @@ class HybridSampler(BaseFeatureSampler):
 
     def _unfitted_parts(self) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the base maps and coefficients, or raise ValueError if invalid."""
-        bases, coefficients = self.bases, self.coefficients
-        if bases is None:
-            bases = [OPRFSampler(coupling="antithetic"), TrigRBFSampler()]
-        if coefficients is None:
-            coefficients = [AngularCoefficient(n_components=self.n_coefficients or 1)]
+        bases: list[Any] = [OPRFSampler(coupling="antithetic"), TrigRBFSampler()]
+        coefficients: list[Any] = [
+            AngularCoefficient(n_components=self.n_coefficients or 1)
+        ]
+        if self.bases is not None:
+            bases = _parts_of_pairs("bases", self.bases)
+        if self.coefficients is not None:
+            coefficients = _parts_of_pairs("coefficients", self.coefficients)
         for part in (*bases, *coefficients):
             missing = [name for name in _NEEDED if not hasattr(part, name)]
             if missing or isinstance(part, type):
@@ -333,6 +404,29 @@ class HybridSampler(BaseFeatureSampler):
     def a_(self) -> list[float]:
         """Constant parts of the coefficients."""
         return list(self.map_.constants)
+
+
+def _named_parts(pairs: Any) -> dict[str, Any]:
+    """Return parts by name; an empty dictionary if ``fit`` will refuse the pairs."""
+    try:
+        return dict(pairs or ())
+    except (TypeError, ValueError):
+        return {}
+
+
+def _parts_of_pairs(side: str, pairs: Sequence[tuple[str, Any]]) -> list[Any]:
+    """Return the parts of the pairs; raise ValueError if they are not named pairs."""
+    are_pairs = all(
+        isinstance(pair, (tuple, list)) and len(pair) == 2 and isinstance(pair[0], str)
+        for pair in pairs
+    )
+    names = [pair[0] for pair in pairs] if are_pairs else []
+    if not are_pairs or len({*names}) < len(names) or any("__" in n for n in names):
+        raise ValueError(
+            f"{side}={pairs!r} must be a list of pairs (name, sampler), whose names "
+            "are different strings without '__'."
+        )
+    return [part for _, part in pairs]
 
 
 def _constant_part(coefficient: Any) -> float:

@@ -10,8 +10,12 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
 
-from sklearn_crt import OPRFSampler, TrigRBFSampler
+from sklearn_crt import NadarayaWatsonClassifier, OPRFSampler, TrigRBFSampler
+from sklearn_crt.exceptions import ApproximationWarning
 from sklearn_crt.extend import (
     Antithetic,
     Orthogonal,
@@ -31,7 +35,7 @@ from sklearn_crt.samplers import (
 )
 from sklearn_crt.testing import contract_rows
 
-from ...hybrids import KINDS, hybrid
+from ...hybrids import KINDS, hybrid, named
 
 
 @pytest.mark.parametrize(
@@ -40,16 +44,20 @@ from ...hybrids import KINDS, hybrid
         ({"n_coefficients": 0}, "'n_coefficients' parameter of HybridSampler must"),
         ({"kind": "gaussian", "lambda_sigma": 0.0}, "'sigma' parameter of Gaussian"),
         ({"kind": "clustered", "diagonal": "no"}, "'diagonal' parameter of Clustered"),
-        ({"bases": [TrigRBFSampler()]}, "1 bases and 1 coefficients do not fit"),
+        ({"bases": named(TrigRBFSampler())}, "1 bases and 1 coefficients do not fit"),
         ({"coefficients": []}, "2 bases and 0 coefficients do not fit"),
-        ({"bases": ["trig", "pos"]}, "is no sampler: it lacks fit, transform"),
-        ({"coefficients": [3]}, "is no sampler: it lacks fit, transform"),
+        ({"bases": named("trig", "pos")}, "is no sampler: it lacks fit, transform"),
+        ({"coefficients": named(3)}, "is no sampler: it lacks fit, transform"),
         (
-            {"bases": [TrigRBFSampler(), RBFSampler()]},
+            {"bases": named(TrigRBFSampler(), RBFSampler())},
             r"RBFSampler\(\) is no sampler: it lacks exact_kernel, kernel_variance",
         ),
-        ({"bases": [OPRFSampler, TrigRBFSampler]}, "is no sampler: it is a class"),
+        ({"bases": named(OPRFSampler, TrigRBFSampler)}, "is no sampler: it is a class"),
         ({"sigma": -1.0}, "sigma"),
+        ({"bases": [OPRFSampler(), TrigRBFSampler()]}, "must be a list of pairs"),
+        ({"coefficients": [("a", AngularCoefficient(), 1)]}, "must be a list of pairs"),
+        ({"bases": 2 * named(OPRFSampler())}, "whose names are different strings"),
+        ({"bases": [("a__b", OPRFSampler())]}, "strings without '__'"),
     ],
 )
 def test_errors(params, message):
@@ -86,8 +94,8 @@ def test_functions_state_bases_and_coefficients(make, coupling, rng):
         gaussian_hybrid: GaussianCoefficient(n_components=4, coupling=exact),
     }[make]
     parts = {
-        "bases": [positive, TrigRBFSampler(coupling=coupling)],
-        "coefficients": [coefficient],
+        "bases": named(positive, TrigRBFSampler(coupling=coupling)),
+        "coefficients": named(coefficient),
     }
     by_parts = HybridSampler(**parts, **options).fit(X, X_key=Y)
     assert_array_equal(sampler.transform(X), by_parts.transform(X))
@@ -101,7 +109,9 @@ def test_the_clustered_hybrid_states_its_base(rng):
     options = {"n_components": 61, "sigma": 0.7, "kernel": "softmax", "random_state": 1}
     sampler = clustered_hybrid(coupling="iid", **own, **options).fit(X, X_key=Y)
     base = ClusteredSampler(coupling="iid", **own)
-    by_parts = HybridSampler(bases=[base], coefficients=[], **options).fit(X, X_key=Y)
+    by_parts = HybridSampler(bases=named(base), coefficients=[], **options).fit(
+        X, X_key=Y
+    )
     assert_array_equal(sampler.transform(X), by_parts.transform(X))
     assert_array_equal(sampler.transform_key(Y), by_parts.transform_key(Y))
 
@@ -111,9 +121,9 @@ def test_the_default_states_its_parts(rng):
     expected = HybridSampler(random_state=0).fit(X).transform(X)
     for params in (
         {"n_coefficients": 1},
-        {"bases": [OPRFSampler(coupling="antithetic"), TrigRBFSampler()]},
-        {"coefficients": [AngularCoefficient(n_components=1)]},
-        {"coefficients": [AngularCoefficient()], "n_coefficients": 1},
+        {"bases": named(OPRFSampler(coupling="antithetic"), TrigRBFSampler())},
+        {"coefficients": named(AngularCoefficient(n_components=1))},
+        {"coefficients": named(AngularCoefficient()), "n_coefficients": 1},
     ):
         sampler = HybridSampler(random_state=0, **params)
         assert_array_equal(sampler.fit(X).transform(X), expected)
@@ -121,11 +131,11 @@ def test_the_default_states_its_parts(rng):
 
 def test_coefficients_keep_their_own_numbers_of_frequencies(rng):
     X = rng.normal(size=(30, 3))
-    coefficients = [AngularCoefficient(n_components=3), GaussianCoefficient()]
-    bases = [OPRFSampler(), OPRFSampler(), TrigRBFSampler()]
+    coefficients = named(AngularCoefficient(n_components=3), GaussianCoefficient())
+    bases = named(OPRFSampler(), OPRFSampler(), TrigRBFSampler())
     sampler = HybridSampler(bases=bases, coefficients=coefficients, n_components=2000)
     assert [c.n_components for c in sampler.fit(X).coefficients_] == [3, 100]
-    coefficients[0] = AngularCoefficient()
+    coefficients[0] = "part0", AngularCoefficient()
     sampler.set_params(n_coefficients=2).fit(X)
     # one column for the sign of a projection, a sine and a cosine for a frequency
     assert [c.n_components for c in sampler.coefficients_] == [2, 4]
@@ -135,51 +145,54 @@ def test_coefficients_keep_their_own_numbers_of_frequencies(rng):
     ("params", "message"),
     [
         (
-            {"bases": [OPRFSampler(sigma=0.3), TrigRBFSampler()]},
+            {"bases": named(OPRFSampler(sigma=0.3), TrigRBFSampler())},
             r"sigma=0.3 of OPRFSampler\(sigma=0.3\) has no effect .* default, None",
         ),
         (
-            {"bases": [OPRFSampler(), TrigRBFSampler(kernel="softmax")]},
+            {"bases": named(OPRFSampler(), TrigRBFSampler(kernel="softmax"))},
             "kernel='softmax' of TrigRBFSampler.* has no effect",
         ),
         (
-            {"bases": [OPRFSampler(n_components=7), TrigRBFSampler()]},
+            {"bases": named(OPRFSampler(n_components=7), TrigRBFSampler())},
             "n_components=7 of OPRFSampler.* has no effect",
         ),
         # set to what None stands for
         (
-            {"bases": [OPRFSampler(sigma="scale"), TrigRBFSampler()]},
+            {"bases": named(OPRFSampler(sigma="scale"), TrigRBFSampler())},
             "sigma='scale' of OPRFSampler.* has no effect",
         ),
         (
-            {"bases": [OPRFSampler(), TrigRBFSampler(n_components=100)]},
+            {"bases": named(OPRFSampler(), TrigRBFSampler(n_components=100))},
             "n_components=100 of TrigRBFSampler.* has no effect",
         ),
         (
             {
-                "coefficients": [AngularCoefficient(n_components=100)],
+                "coefficients": named(AngularCoefficient(n_components=100)),
                 "n_coefficients": 2,
             },
             "n_components=100 of AngularCoefficient.* has no effect",
         ),
         (
-            {"bases": [OPRFSampler(random_state=7), TrigRBFSampler()]},
+            {"bases": named(OPRFSampler(random_state=7), TrigRBFSampler())},
             "random_state=7 of OPRFSampler.* has no effect",
         ),
         (
-            {"coefficients": [AngularCoefficient(random_state=7, n_components=2)]},
+            {"coefficients": named(AngularCoefficient(random_state=7, n_components=2))},
             "random_state=7 of AngularCoefficient.* has no effect",
         ),
         (
-            {"coefficients": [AngularCoefficient(n_components=7)], "n_coefficients": 2},
+            {
+                "coefficients": named(AngularCoefficient(n_components=7)),
+                "n_coefficients": 2,
+            },
             "n_components=7 of AngularCoefficient.* has no effect",
         ),
         (
-            {"bases": [OPRFSampler()], "coefficients": [], "n_coefficients": 2},
+            {"bases": named(OPRFSampler()), "coefficients": [], "n_coefficients": 2},
             "n_coefficients=2 has no effect without coefficients",
         ),
         (
-            {"bases": [OPRFSampler()], "coefficients": [], "shared": True},
+            {"bases": named(OPRFSampler()), "coefficients": [], "shared": True},
             "shared=True has no effect with a single base map",
         ),
         ({"kind": "clustered", "n_coefficients": 2}, "n_coefficients=2 has no effect"),
@@ -195,7 +208,7 @@ def test_a_number_for_coefficients_that_have_none():
         def __init__(self):
             super().__init__(n_components=3)
 
-    sampler = hybrid(coefficients=[Fixed()], n_components=404)
+    sampler = hybrid(coefficients=named(Fixed()), n_components=404)
     assert sampler.fit(contract_rows()).coefficients_[0].n_components == 3
     with pytest.raises(ValueError, match="n_coefficients=2 needs coefficients with"):
         sampler.set_params(n_coefficients=2).fit(contract_rows())
@@ -203,7 +216,7 @@ def test_a_number_for_coefficients_that_have_none():
 
 def test_parts_may_state_what_the_hybrid_sets(rng):
     X = rng.normal(size=(30, 3))
-    bases = [OPRFSampler(sigma=1), TrigRBFSampler(sigma=1.0, kernel="gaussian")]
+    bases = named(OPRFSampler(sigma=1), TrigRBFSampler(sigma=1.0, kernel="gaussian"))
     assert np.isfinite(HybridSampler(bases=bases).fit(X).transform(X)).all()
 
 
@@ -301,3 +314,60 @@ def test_attributes_are_those_of_the_map(rng):
     assert sampler.bases_ == list(sampler.map_.bases)
     assert sampler.coefficients_ == list(sampler.map_.coefficients)
     assert sampler.spare_ is sampler.map_.spare
+
+
+# ------------------------------------------------------------------ named parameters
+def test_parameters_of_parts_have_names():
+    sampler = angular_hybrid(n_coefficients=2)
+    params = sampler.get_params()
+    positive = dict(sampler.bases)["positive"]
+    assert params["bases__positive"] is positive
+    assert params["bases__positive__center"] is False
+    assert params["coefficients__angle__coupling"] == "orthogonal"
+    assert "bases__positive" not in sampler.get_params(deep=False)
+    assert "bases__positive" not in HybridSampler().get_params()
+    other = TrigRBFSampler(coupling="sobol")
+    sampler.set_params(
+        bases__trigonometric__random_phase=True,
+        bases__trigonometric=other,
+        coefficients__angle__coupling="iid",
+        sigma=0.5,
+    )
+    assert dict(sampler.bases) == {"positive": positive, "trigonometric": other}
+    assert other.random_phase
+    assert dict(sampler.coefficients)["angle"].coupling == "iid"
+    assert sampler.sigma == 0.5
+    copied = clone(sampler)
+    assert str(copied.get_params()) == str(sampler.get_params())
+    assert dict(copied.bases)["positive"] is not positive
+    for name in ("bases__other", "bases__other__coupling", "coefficients__x"):
+        with pytest.raises(ValueError, match=f"Invalid parameter '{name}' .* names in"):
+            sampler.set_params(**{name: 1})
+    with pytest.raises(ValueError, match="Invalid parameter 'other'"):
+        sampler.set_params(bases__positive__other=1)
+
+
+def test_a_grid_over_parts(rng):
+    X = rng.normal(size=(60, 3))
+    y = X[:, 0] > 0
+    grid = {
+        "angular__bases__positive__coupling": ["iid", "antithetic"],
+        "angular__bases__trigonometric": [
+            TrigRBFSampler(),
+            TrigRBFSampler(coupling="iid"),
+        ],
+        "angular__sigma": [0.5, 1.0],
+    }
+    hybrid = angular_hybrid(n_components=64, random_state=0)
+    model = Pipeline([("angular", hybrid), ("linear", LogisticRegression())])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ApproximationWarning)
+        search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(X, y)
+    assert len(search.cv_results_["params"]) == 8
+    found = search.best_estimator_.named_steps["angular"].get_params()
+    for name, value in search.best_params_.items():
+        kept = found[name.removeprefix("angular__")]
+        assert kept == value or kept.get_params() == value.get_params()
+        grid = {"kernel__bases__positive__coupling": ["iid", "orthogonal"]}
+        model = NadarayaWatsonClassifier(hybrid)
+        GridSearchCV(model, grid, cv=2, error_score="raise").fit(X, y)
