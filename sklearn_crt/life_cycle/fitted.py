@@ -129,12 +129,17 @@ class LearnedValue(FittedValue):
     def check_can_grow(self, method: str) -> None:
         """Raise ValueError if the value accepts no more rows."""
         super().check_can_grow(method)
-        if self.folds is not None:
+        if self.needs_all_rows:
             raise ValueError(
                 f"{method} cannot add rows to an {self.owner} that was fitted with "
                 "metric or groups, because its out-of-fold predictions need all rows "
                 "at once. Call fit with all rows."
             )
+
+    @property
+    def needs_all_rows(self) -> bool:
+        """Whether rows cannot be added, because of a metric or groups."""
+        return self.folds is not None
 
     def training_rows(self) -> Batch | None:
         """Return all training rows, or None if they are not kept."""

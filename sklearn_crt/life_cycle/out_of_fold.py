@@ -164,16 +164,38 @@ def _upper_quantile(
 
 
 @dataclass(frozen=True, eq=False)
-class OutOfFoldErrors(Value):
-    """The errors of out-of-fold predictions, and what follows from them.
+class Shrinkage(Value):
+    """Shrinkage of predictions towards the mean target.
 
-    Predictions of a model whose metric or parameters depend on the same rows are too
-    extreme. They are shrunk towards the mean target by the slope with the smallest
-    squared error of out-of-fold predictions.
+    Predictions are too extreme if a metric or parameters are learned from the same
+    rows. The slope has the smallest squared error of out-of-fold predictions.
     """
 
     mean: np.ndarray  # (k,)
     slope: np.ndarray  # (k,), from 0 to 1
+
+    @classmethod
+    def of(
+        cls, predictions: np.ndarray, y: np.ndarray, weights: np.ndarray
+    ) -> Shrinkage:
+        """Return the shrinkage for out-of-fold predictions, (n, k)."""
+        share = weights / weights.sum()
+        mean = share @ y
+        changes = predictions - mean
+        size = share @ changes**2
+        products = share @ (changes * (y - mean))
+        return cls(mean, np.clip(products / np.where(size > 0, size, 1), 0, 1))
+
+    def __call__(self, predictions: Any) -> Any:
+        """Return shrunk predictions, (n, k)."""
+        return self.mean + self.slope * (predictions - self.mean)
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfFoldErrors(Value):
+    """The errors of out-of-fold predictions, and what follows from them."""
+
+    shrinkage: Shrinkage | None
     # (n, k), errors of shrunk predictions, divided by the relative standard deviations
     ratios: np.ndarray
     weights: np.ndarray  # (n,)
@@ -185,22 +207,14 @@ class OutOfFoldErrors(Value):
     def of(cls, rows: OutOfFold, batch: Any, *, shrinks: bool) -> OutOfFoldErrors:
         """Return the errors for a batch of training rows."""
         y, weights = to_host(batch.y), to_host(batch.weights)
-        share = weights / weights.sum()
-        mean = share @ y
-        slope = np.ones(y.shape[1])
-        if shrinks:
-            changes = rows.predictions - mean
-            size = share @ changes**2
-            known = size > 0
-            products = share @ (changes * (y - mean))
-            slope[known] = np.clip(products[known] / size[known], 0, 1)
-        errors = y - (mean + slope * (rows.predictions - mean))
+        shrinkage = Shrinkage.of(rows.predictions, y, weights) if shrinks else None
+        found = rows.predictions if shrinkage is None else shrinkage(rows.predictions)
+        errors = y - found
         if rows.deviations is not None:
             errors = errors / positive(rows.deviations)
         n_rows = len(y)
         return cls(
-            mean=mean,
-            slope=slope,
+            shrinkage=shrinkage,
             ratios=errors,
             weights=weights,
             of_new=weight_of_new(weights, batch.groups),
@@ -211,15 +225,12 @@ class OutOfFoldErrors(Value):
     @classmethod
     def unknown(cls, batch: Any) -> OutOfFoldErrors:
         """Return the errors of a single row, which are unknown."""
-        mean, nothing = to_host(batch.y)[0], np.zeros((0, batch.y.shape[1]))
-        slope = np.ones(len(mean))
-        return cls(mean, slope, nothing, np.zeros(0), 1.0, np.zeros(0, np.intp))
+        nothing = np.zeros((0, batch.y.shape[1]))
+        return cls(None, nothing, np.zeros(0), 1.0, np.zeros(0, np.intp))
 
     def shrunk(self, predictions: Any) -> Any:
         """Return predictions shrunk towards the mean target."""
-        if np.all(self.slope == 1):
-            return predictions
-        return self.mean + self.slope * (predictions - self.mean)
+        return predictions if self.shrinkage is None else self.shrinkage(predictions)
 
     @property
     def root_mean_squares(self) -> np.ndarray:
@@ -291,10 +302,13 @@ class Recalibration(Value):
     proportion: float  # of the shares that is mixed with probabilities
 
     @classmethod
-    def of(cls, rows: OutOfFold, batch: Any) -> Recalibration:
-        """Return the recalibration with the smallest penalised log loss."""
+    def of(cls, probabilities: np.ndarray, batch: Any) -> Recalibration:
+        """Return the recalibration with the smallest penalised log loss.
+
+        The probabilities are those of the rows of the batch, out of fold.
+        """
         codes, weights = to_host(batch.y), to_host(batch.weights)
-        n_classes = rows.predictions.shape[1]
+        n_classes = probabilities.shape[1]
         share = weights / weights.sum()
         added = weight_of_new(share, batch.groups)  # of one more row or group
         counts = np.bincount(codes, share, n_classes)
@@ -302,7 +316,7 @@ class Recalibration(Value):
         start = cls(1.0, np.zeros(n_classes), shares, added / (1 + added))
         if n_classes == 1:
             return start
-        logs, each = start._log_ratios(rows.predictions), np.arange(len(codes))
+        logs, each = start._log_ratios(probabilities), np.arange(len(codes))
         penalties = np.append(_OF_SLOPE, np.full(n_classes, _OF_BIASES)) * added
 
         def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
@@ -451,7 +465,7 @@ class OutOfFoldMixin(LifeCycle):
         if found is None:
             return None if are_labels else OutOfFoldErrors.unknown(batch)
         if are_labels:
-            return Recalibration.of(found, batch)
+            return Recalibration.of(found.predictions, batch)
         found = found._replace(models=[model.frozen() for model in found.models])
         shrinks = batch.groups is not None or self.metric is not None
         return OutOfFoldErrors.of(found, batch, shrinks=shrinks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -11,7 +12,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.parallel import delayed
 
 from ..averages import NadarayaWatsonRegressor
-from ..life_cycle.fitted import Step, no_step
+from ..life_cycle.fitted import Batch, Step, frozen_copy, no_step
+from ..life_cycle.out_of_fold import Recalibration, Shrinkage
 from ..life_cycle.supervised import SampleValue, balanced_factors
 from ..metric import LearnedMetric
 from ..rows.raw_table import CATEGORY
@@ -70,7 +72,7 @@ def similar_rows(
     sigma = np.sqrt(2 * sizes / np.where(spread > 0, spread, 1))[sources]
     averages = NadarayaWatsonRegressor(sigma=sigma)
     # targets are not needed
-    return averages.fit(Z, np.zeros(len(Z)), sample_weight=rows.weights).freeze()
+    return frozen_copy(averages.fit(Z, np.zeros(len(Z)), sample_weight=rows.weights))
 
 
 class Blend(NamedTuple):
@@ -83,6 +85,8 @@ class Blend(NamedTuple):
     losses: dict[str, float] = {}
     errors: ScaledErrors | None = None  # None for labels, and for a single row
     similar: NadarayaWatsonRegressor | None = None
+    # with groups, of predictions for rows of new groups
+    correction: Shrinkage | Recalibration | None = None
 
     @property
     def anova(self) -> Any:
@@ -98,7 +102,7 @@ class Blend(NamedTuple):
                 is_local = name == "local linear"
                 Z = self.encoding.one_hot(V[rows]) if is_local else V[rows]
                 total[rows] += self.weights[name] * part.predict(Z)
-        return total
+        return total if self.correction is None else self.correction(total)
 
     def with_errors(
         self, V: np.ndarray, function: Callable[[ScaledErrors, np.ndarray], np.ndarray]
@@ -143,10 +147,23 @@ class BlendChoices(NamedTuple):
     class_weight: str | tuple[float, ...] | None
 
 
+@dataclass(frozen=True, eq=False)
 class BlendValue(SampleValue):
     """All rows, and the blend."""
 
+    groups: np.ndarray | None = None  # (n_rows,), numbers of groups of dependent rows
     most_rows: ClassVar[int] = 2**62
+
+    def plus(self, batch: Batch, step: Step = no_step) -> BlendValue:
+        return replace(super().plus(batch, step), groups=batch.groups)
+
+    def _without_rows(self) -> BlendValue:
+        return replace(super()._without_rows(), groups=None)
+
+    @property
+    def needs_all_rows(self) -> bool:
+        """Whether rows cannot be added, because there are groups."""
+        return self.groups is not None
 
     def _learn(self, step: Step = no_step) -> Blend:
         sample, choices = self.sample, self.choices
@@ -156,7 +173,7 @@ class BlendValue(SampleValue):
         elif factors is not None:
             factors = np.array(factors)
         given = sample.X, sample.y, sample.weights
-        rows = TableRows.of(*given, factors, choices.seed)
+        rows = TableRows.of(*given, factors, choices.seed, self.groups)
         targets = TargetRange.of(rows.y, rows.weights, n_classes)
         categories = [j for j, kind in enumerate(choices.kinds) if kind == CATEGORY]
         sampler = AnovaSampler(categories=categories, random_state=choices.seed)
@@ -285,6 +302,14 @@ def _with_weights(blend: Blend, found: dict[str, np.ndarray], rows: TableRows) -
     weights = {"local linear": 0.0} | dict(zip(found, values.tolist(), strict=True))
     blended = np.tensordot(values, np.stack([*found.values()]), 1)
     blend = blend._replace(weights=weights, losses=losses)
+    if rows.groups is not None:
+        correction: Shrinkage | Recalibration
+        if targets.n_classes is None:
+            correction = Shrinkage.of(blended, rows.y[:, None], rows.weights)
+        else:
+            correction = Recalibration.of(blended, rows)
+        blend = blend._replace(correction=correction)
+        blended = correction(blended)
     return (
         blend if targets.n_classes is not None else _with_errors(blend, blended, rows)
     )
@@ -294,5 +319,7 @@ def _with_errors(blend: Blend, found: np.ndarray, rows: TableRows) -> Blend:
     """Return a blend with the errors of predictions for the given encoded rows."""
     errors = rows.y - found[:, 0]
     return blend._replace(
-        errors=ScaledErrors.of(np.hstack([found, rows.V]), errors, rows.weights)
+        errors=ScaledErrors.of(
+            np.hstack([found, rows.V]), errors, rows.weights, rows.groups
+        )
     )

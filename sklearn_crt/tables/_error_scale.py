@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..life_cycle.intervals import weighted_quantiles
+from ..life_cycle.out_of_fold import weight_of_new
 from ..metric._columns import ColumnFeatures
 
 _LEAST_ROWS = 100  # with fewer rows, the scale is constant
@@ -114,14 +115,22 @@ class ScaledErrors:
     scale: ErrorScale
     ratios: np.ndarray  # (n,)
     weights: np.ndarray  # (n,), with mean 1
+    of_new: float = 1.0  # the weight of a new row or group
 
     @classmethod
     def of(
-        cls, rows: np.ndarray, errors: np.ndarray, weights: np.ndarray
+        cls,
+        rows: np.ndarray,
+        errors: np.ndarray,
+        weights: np.ndarray,
+        groups: np.ndarray | None = None,
     ) -> ScaledErrors:
         """Return the distribution, given rows of the prediction and the columns."""
         scale, scales = ErrorScale.fitted(rows, errors, weights)
-        return cls(scale, errors / scales, weights / weights.mean())
+        weights, of_new = weights / weights.mean(), 1.0
+        if groups is not None:
+            of_new = weight_of_new(weights, groups)
+        return cls(scale, errors / scales, weights, of_new)
 
     def quantiles(self, rows: np.ndarray, levels: np.ndarray) -> np.ndarray:
         """Return quantiles of the errors of new rows, (n, n_levels).
@@ -129,7 +138,7 @@ class ScaledErrors:
         As in conformal prediction, a new row counts as another row, whose error is
         larger than all others. Therefore the quantiles can be infinite.
         """
-        weights = np.append(self.weights, 1.0)[None]
+        weights = np.append(self.weights, self.of_new)[None]
         found = np.empty(len(levels))
         for i, level in enumerate(levels):
             side = 1.0 if level >= 0.5 else -1.0

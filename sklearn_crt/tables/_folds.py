@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
+from ..life_cycle.out_of_fold import fold_numbers
 from ._parts import Part, TableRows
 
 # blending weights and error scales are computed from predictions for at most this many
@@ -29,7 +30,7 @@ class Folds(NamedTuple):
     ) -> Folds:
         """Return folds, stratified for labels; the rows must be in random order.
 
-        The number of test rows is limited.
+        The number of test rows is limited. Rows of a group are in the same fold.
         """
         n_rows = len(rows.y)
         if n_rows < _FEW:
@@ -38,6 +39,9 @@ class Folds(NamedTuple):
         of_fold = np.empty(n_rows, np.intp)
         of_fold[order] = np.arange(n_rows) % n_folds
         n_pairs = min(n_folds, n_rows)
+        if rows.groups is not None:
+            of_fold = fold_numbers(n_rows, None, rows.groups)
+            n_pairs = int(of_fold.max()) + 1
         most = max(1, MOST_TESTED // n_pairs)
         pairs = [
             (np.flatnonzero(of_fold != fold), np.flatnonzero(of_fold == fold)[:most])

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from .._compat import Interval, RandomState, StrOptions, _check_feature_names_in
+from .._compat import (
+    Interval,
+    RandomState,
+    StrOptions,
+    _check_feature_names_in,
+    _fit_context,
+)
 from ..life_cycle.fitted import Batch
 from ..life_cycle.intervals import IntervalsMixin, SimilarityMixin
+from ..life_cycle.out_of_fold import group_numbers
 from ..life_cycle.supervised import ProbabilitiesMixin, TableLifeCycle
 from ..ridge._effects import Effects
 from ..rows import (
@@ -48,14 +56,66 @@ class BaseKernelModel(SimilarityMixin, TableLifeCycle):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(
+        self,
+        X: TableLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the models, and their weights by cross-validation.
+
+        Parameters
+        ----------
+        X : {data frame, array-like} of shape (n_samples, n_features)
+            Training rows: a raw table, whose columns may contain numbers, booleans,
+            dates, strings or categories, and missing values.
+        y : array-like of shape (n_samples,)
+            Targets: numbers for regression, labels for classification.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative weights, of which only the ratios matter; None means that all
+            rows have the same weight. Rows with weight 0 are ignored.
+        groups : array-like of shape (n_samples,), default=None
+            Labels of groups of dependent rows, for instance of the patient whose visits
+            the rows describe. Then all rows of a group are in the same fold of the
+            cross-validation, of which there are up to ten, so that the weights, the
+            intervals and the probabilities refer to rows of new groups. None means that
+            the rows are independent.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator. Until :meth:`freeze` is called, it keeps the training
+            rows, so that more rows can be added, except with groups.
+
+        Raises
+        ------
+        TypeError
+            If X or y has a type that the estimator does not support.
+        ValueError
+            If a parameter, X, y, a weight or a group is invalid.
+        """
+        return self._fit_value(X, y, sample_weight, groups)
+
     def _read(  # type: ignore[override]
-        self, X: Any, y: Any, sample_weight: Any, *, first: bool, final: bool
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        groups: Any = None,
+        *,
+        first: bool,
+        final: bool,
     ) -> Batch:
         self._note_namespace(X, y, sample_weight, first=first)
         V, y, self._reader = read_table_and_targets(self, X, y, None, None, reset=first)
         y = column_or_1d(y, warn=True)
         y, sample_weight = self._read_targets(y, V, sample_weight)
-        return Batch(*weighted_rows(V, y, sample_weight)[:3])
+        n_given = len(V)
+        V, y, weights, dropped = weighted_rows(V, y, sample_weight)
+        numbers = None if groups is None else group_numbers(groups, n_given, dropped)
+        return Batch(V, y, weights, groups=numbers)
 
     def _empty_value(self, batch: Batch) -> BlendValue:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 
 from ..averages import LocalLinearClassifier, LocalLinearRegressor
-from ..life_cycle.fitted import LifeCycle
+from ..life_cycle.fitted import LifeCycle, frozen_copy
 from ..ridge import RandomFeatureRidge, RandomFeatureRidgeClassifier
 from ..sums.map_sums import map_of
 from ._columns import Encoding
@@ -70,6 +70,7 @@ class TableRows(NamedTuple):
     V: np.ndarray  # (n, d), as the reader returns them
     y: np.ndarray  # (n,), numbers or codes of classes
     weights: np.ndarray  # (n,), with mean 1
+    groups: np.ndarray | None = None  # (n,), numbers of groups of dependent rows
 
     @classmethod
     def of(
@@ -79,6 +80,7 @@ class TableRows(NamedTuple):
         weights: np.ndarray,
         factors: np.ndarray | None,
         seed: int,
+        groups: np.ndarray | None = None,
     ) -> Self:
         """Return the rows with positive weight in a random order.
 
@@ -88,11 +90,14 @@ class TableRows(NamedTuple):
         order = np.random.default_rng(seed).permutation(len(y))
         order = order[weights[order] > 0]
         weights = weights[order]
-        return cls(V[order], y[order], weights / weights.mean())
+        if groups is not None:
+            groups = np.unique(groups[order], return_inverse=True)[1]
+        return cls(V[order], y[order], weights / weights.mean(), groups)
 
     def some(self, chosen: Any) -> TableRows:
         """Return the chosen rows."""
-        return TableRows(self.V[chosen], self.y[chosen], self.weights[chosen])
+        groups = None if self.groups is None else self.groups[chosen]
+        return TableRows(self.V[chosen], self.y[chosen], self.weights[chosen], groups)
 
 
 class Part(NamedTuple):
@@ -115,9 +120,10 @@ class Part(NamedTuple):
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = clone(self.model).fit(V, *given)
         # without the rows that are only needed for adding others
-        for fitted in (model, own):
-            if isinstance(fitted, LifeCycle):
-                fitted.freeze()
+        model, own = (
+            frozen_copy(each) if isinstance(each, LifeCycle) else each
+            for each in (model, own)
+        )
         return self._replace(model=model, map=own)
 
     def predict(self, V: np.ndarray) -> np.ndarray:

@@ -13,6 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_crt import (
     AnovaSampler,
+    KernelClassifier,
+    KernelRegressor,
     LearnedMetric,
     LocalLinearClassifier,
     LocalLinearRegressor,
@@ -23,7 +25,6 @@ from sklearn_crt import (
     RandomFeatureRidgeClassifier,
 )
 from sklearn_crt.life_cycle.out_of_fold import (
-    OutOfFold,
     Recalibration,
     conformal_quantiles,
     fold_numbers,
@@ -223,7 +224,14 @@ def dependent(rng, n_groups, n_rows=8):
     return X, y, groups
 
 
-@pytest.mark.parametrize("model", REGRESSORS, ids=str)
+@pytest.mark.parametrize(
+    "model",
+    [
+        *REGRESSORS,
+        pytest.param(KernelRegressor(random_state=0), marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 def test_intervals_cover_rows_of_new_groups(model):
     """The bounds are six standard errors, of 40 groups and five draws, from 0.9."""
     found = []
@@ -237,16 +245,23 @@ def test_intervals_cover_rows_of_new_groups(model):
     assert 0.86 - margin < np.mean(found) < 0.94 + margin
 
 
-def test_labels_of_new_groups(rng):
+@pytest.mark.parametrize(
+    "model",
+    [
+        *CLASSIFIERS,
+        pytest.param(KernelClassifier(random_state=0), marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_labels_of_new_groups(model, rng):
     """The labels of a group are equal, and its columns say nothing of other groups."""
     groups = np.repeat(np.arange(40), 10)
     X = rng.normal(size=(400, 3)) * 0.1 + rng.normal(size=(40, 3))[groups]
     y = rng.integers(0, 2, 40)[groups]
     new = rng.normal(size=(500, 3))
-    for model in CLASSIFIERS:
-        certain = clone(model).fit(X, y).predict_proba(new)[:, 1]
-        found = clone(model).fit(X, y, groups=groups).predict_proba(new)[:, 1]
-        assert np.std(found) < 0.6 * np.std(certain)
+    certain = clone(model).fit(X, y).predict_proba(new)[:, 1]
+    found = clone(model).fit(X, y, groups=groups).predict_proba(new)[:, 1]
+    assert np.std(found) < 0.6 * np.std(certain)
 
 
 def test_groups_are_checked_and_follow_dropped_rows(table):
@@ -261,8 +276,10 @@ def test_groups_are_checked_and_follow_dropped_rows(table):
         model.fit(X, y, groups=groups[1:])
     with pytest.raises(ValueError, match="groups has the same label in all rows"):
         model.fit(X, y, groups=np.zeros(60))
-    with pytest.raises(ValueError, match="need all rows at once"):
-        model.partial_fit(X, y)
+    table = KernelRegressor().fit(X[:30], y[:30], groups=groups[:30])
+    for other in (model, table):
+        with pytest.raises(ValueError, match="need all rows at once"):
+            other.merge(clone(other).fit(X, y))
 
 
 def test_groups_are_routed_to_fits_and_splitters(table):
@@ -291,11 +308,11 @@ def test_recalibration_of_useless_probabilities(rng):
 
     p = rng.uniform(0.001, 0.999, 400)
     p[Rows.y == 1] = np.sort(p[Rows.y == 1])[::-1]
-    rows = OutOfFold(np.c_[1 - p, p], None, np.zeros(400, int), [])
-    found = Recalibration.of(rows, Rows)(rows.predictions)
+    both = np.c_[1 - p, p]
+    found = Recalibration.of(both, Rows)(both)
     assert found[:, 1].std() < 0.05
     assert_allclose(found.mean(axis=0), [0.75, 0.25], atol=0.02)
     labels = (rng.random(400) < p).astype(int)
     Rows.y = labels
-    found = Recalibration.of(rows, Rows)(rows.predictions)
+    found = Recalibration.of(both, Rows)(both)
     assert abs(found[:, 1] - p).max() < 0.15
