@@ -116,8 +116,8 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     With an exact kernel, ``predict_proba`` combines additive smoothing, which keeps
     frequencies that are based on few rows away from 0 and 1, with temperature scaling
     [4]_. Let n be the effective number of training rows on which the frequencies of the
-    K classes are based (:meth:`effective_sample_size`, after scaling the sample weights
-    to a mean of 1 over distinct rows). The probabilities are
+    K classes are based (:meth:`effective_sample_size`, after dividing the sample
+    weights by a typical one, :math:`\sum_j w_j^2 / \sum_j w_j`). The probabilities are
 
     .. math:: P(c \mid x) \propto
        \left(\frac{n\, p_c(x) + a / K}{n + a}\right)^t .
@@ -164,8 +164,8 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     on up to 2000 rows, in octaves and then in half octaves, and each row is predicted
     from the sums of features after subtracting its own contribution. Among the
     multiples whose error rates are within half a standard error of the lowest error
-    rate, the one with the lowest Brier score is selected. In both cases, all copies of
-    a row are left out together.
+    rate, the one with the lowest Brier score is selected. In both cases, a row is left
+    out with its whole weight, and rows that are equal to it are not.
 
     References
     ----------

@@ -79,17 +79,15 @@ class Prototypes(TypedBaseEstimator):
     .. math:: \hat y(x) = \frac{\sum_p W_p K(x, m_p) y_p}{\sum_p W_p K(x, m_p)} .
 
     Equal rows with equal targets are treated as one row whose weight is the sum of
-    their weights, and k-means processes the distinct rows in sorted order. Therefore
-    the prototypes do not depend on the order of the rows, on how the rows are divided
-    into batches or among merged models, or on whether a row has weight 2 or occurs
-    twice.
+    their weights. The same rows in the same order have the same prototypes, whether
+    they are passed at once, in batches, or to models that are merged.
 
     ``partial_fit`` stores the rows as long as X has no more than about 4 million
     entries. Beyond this limit, several thousand rows at a time are merged into half as
     many points, starting with the oldest rows; later, the points themselves are merged.
     Hence the time of each call is proportional to the number of rows in its batch. The
-    result then depends on the order of the rows, or of the merged models, but not on
-    how the rows are divided into batches. The local linear estimators also store the
+    result still does not depend on how the rows are divided into batches, but models
+    that are merged can have other points. The local linear estimators also store the
     moments of the rows that each point represents, so they merge more rows into each
     point.
 

@@ -17,8 +17,8 @@ _OF_SLOPE, _OF_BIASES, _OF_MATRIX = 1e-3, 0.01, 0.1
 _SLOPE = 6.0  # initial slope in the search
 _SEARCH = {"maxiter": 100, "ftol": 1e-7}
 # Options of the Newton steps that follow the search when the final model is fitted.
-# Without these steps, probabilities would depend on the order of the rows, because the
-# search stops only near the minimum.
+# The search stops only near the minimum. Without these steps, probabilities would
+# visibly depend on rounding errors, for instance on the number of threads.
 _REFINEMENT = {"maxiter": 20, "fatol": 1e-13}
 # When candidates are compared, only a slope and biases are fitted, using about
 # _COMPARED_ENTRIES entries of the predictions.

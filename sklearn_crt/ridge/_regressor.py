@@ -149,9 +149,10 @@ class RandomFeatureRidge(
 
     The leave-one-out error is the mean of :math:`e_i^2` over all rows, or over a random
     sample of 4096 rows if there are more (fewer if X has more than 256 columns: about a
-    million entries in total, but at least 256 rows). The sample depends on the content
-    of the rows, but not on their order or their division into batches. Equal rows with
-    equal targets are left out together. If the sampler has a ``penalty_`` matrix K, the
+    million entries in total, but at least 256 rows). Rows are drawn by their position
+    and with probabilities that increase with their weights, so the division into
+    batches does not change the sample. Each row is left out with its whole weight, and
+    equal rows are not left out. If the sampler has a ``penalty_`` matrix K, the
     penalty is :math:`\alpha\, b'Kb`, and V and w solve the generalised eigenproblem
     :math:`Z'Zv = wKv`. All outputs share one sigma, which minimises the sum of the
     errors, each divided by the variance of the corresponding output.

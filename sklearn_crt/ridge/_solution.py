@@ -24,7 +24,7 @@ _LEAST, _MOST = 1e-7, 10.0
 _CONSTANT = 1e-14
 # Mean squared errors below this proportion of the variance of the targets count as
 # equal. The limit is about a thousand times their rounding error, so that neither the
-# order of the rows nor the number of threads affects the choice of sigma.
+# number of threads nor the division into batches affects the choice of sigma.
 _EXACT = 2e-12
 # A penalty corresponds to a prior over the predicted function. This is the maximum
 # standard deviation of the prior, relative to that of the targets. For larger values,

