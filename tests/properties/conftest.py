@@ -56,7 +56,7 @@ class Case:
         return replace(self, form="csr_array")
 
     def without_choices(self):
-        """Return the case with a model that leaves out no rows to choose or calibrate."""
+        """Return the case with a model that leaves out no rows in ``fit``."""
         model, params = clone(self.model), self.model.get_params(deep=False)
         fixed = {"calibrate": False, "alpha": 0.1, "sigma": "scale"}
         if not hasattr(model, "predict"):
