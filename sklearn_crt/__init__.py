@@ -10,28 +10,67 @@ from .averages import (
 )
 from .metric import LearnedMetric
 from .ridge import RandomFeatureRidge, RandomFeatureRidgeClassifier
-from .samplers import CentersRBFSampler, DERFSampler, OPRFSampler, TrigRBFSampler
+from .samplers import (
+    AnchoredRBFSampler,
+    AngularCoefficient,
+    CentersRBFSampler,
+    ClusteredSampler,
+    ComplexExponentialSampler,
+    DERFSampler,
+    ExponentialPowerSampler,
+    GaussianCoefficient,
+    GeometricSampler,
+    GERFSampler,
+    HybridSampler,
+    LaplacianSampler,
+    MaternSampler,
+    OPRFSampler,
+    PoissonSampler,
+    PositiveRBFSampler,
+    SimplexRBFSampler,
+    TrigRBFSampler,
+    angular_hybrid,
+    clustered_hybrid,
+    gaussian_hybrid,
+)
 from .tables import AnovaSampler, KernelClassifier, KernelRegressor
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnchoredRBFSampler",
+    "AngularCoefficient",
     "AnovaSampler",
     "CentersRBFSampler",
+    "ClusteredSampler",
+    "ComplexExponentialSampler",
     "DERFSampler",
+    "ExponentialPowerSampler",
+    "GERFSampler",
+    "GaussianCoefficient",
+    "GeometricSampler",
+    "HybridSampler",
     "KernelClassifier",
     "KernelRegressor",
+    "LaplacianSampler",
     "LearnedMetric",
     "LocalLinearClassifier",
     "LocalLinearRegressor",
+    "MaternSampler",
     "NadarayaWatsonClassifier",
     "NadarayaWatsonRegressor",
     "OPRFSampler",
+    "PoissonSampler",
+    "PositiveRBFSampler",
     "Prototypes",
     "RandomFeatureRidge",
     "RandomFeatureRidgeClassifier",
+    "SimplexRBFSampler",
     "TrigRBFSampler",
     "__version__",
+    "angular_hybrid",
+    "clustered_hybrid",
     "compare_samplers",
+    "gaussian_hybrid",
     "n_components_for",
 ]

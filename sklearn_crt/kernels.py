@@ -86,7 +86,7 @@ def matern_kernel(
 
     See Also
     --------
-    sklearn_crt.samplers.MaternSampler : Random features of this kernel.
+    sklearn_crt.MaternSampler : Random features of this kernel.
     sklearn.gaussian_process.kernels.Matern : The same kernel for Gaussian processes.
 
     Notes
@@ -163,7 +163,7 @@ def exponential_power_kernel(
 
     See Also
     --------
-    sklearn_crt.samplers.ExponentialPowerSampler : Random features of this kernel.
+    sklearn_crt.ExponentialPowerSampler : Random features of this kernel.
 
     References
     ----------

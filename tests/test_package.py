@@ -52,6 +52,13 @@ def test_public_names_exist():
     assert sklearn_crt.__version__ == metadata.version("sklearn-crt")
 
 
+def test_every_sampler_is_imported_from_the_package():
+    names = {*samplers.__all__} - {"BaseFeatureSampler"}
+    assert len(names) == 21
+    assert names <= {*sklearn_crt.__all__}
+    assert all(getattr(sklearn_crt, n) is getattr(samplers, n) for n in names)
+
+
 def test_data_files_are_installed():
     package = resources.files(sklearn_crt)
     assert (package / "py.typed").is_file()

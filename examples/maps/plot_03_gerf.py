@@ -46,7 +46,7 @@ def mean_log_variance_of(s, A, X):
 # Left: the log variance of each sampler, averaged over all pairs of rows. Right: the
 # same mean for the best member of the family, and for members whose parameter rho = 1 /
 # (1 - 8A) is rotated in the complex plane. The formula is given in
-# :class:`~sklearn_crt.samplers.GERFSampler`.
+# :class:`~sklearn_crt.GERFSampler`.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 for name, sampler in maps.items():
     sampler.set_params(n_components=128, coupling="iid")

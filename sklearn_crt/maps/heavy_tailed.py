@@ -97,7 +97,7 @@ class Matern(_ScaleMixture):
 
     See Also
     --------
-    sklearn_crt.samplers.MaternSampler : Random features of this kernel.
+    sklearn_crt.MaternSampler : Random features of this kernel.
     sklearn_crt.kernels.matern_kernel : The kernel matrix of two arrays of rows.
 
     References
@@ -162,7 +162,7 @@ class Laplacian(Matern):
 
     See Also
     --------
-    sklearn_crt.samplers.LaplacianSampler : Random features of this kernel.
+    sklearn_crt.LaplacianSampler : Random features of this kernel.
     sklearn_crt.kernels.matern_kernel : The matrix of the L2 kernel, for nu = 1/2.
 
     References
@@ -204,7 +204,7 @@ class ExponentialPower(_ScaleMixture):
 
     See Also
     --------
-    sklearn_crt.samplers.ExponentialPowerSampler : Random features of this kernel.
+    sklearn_crt.ExponentialPowerSampler : Random features of this kernel.
     sklearn_crt.kernels.exponential_power_kernel : The kernel matrix of two arrays of
         rows.
 

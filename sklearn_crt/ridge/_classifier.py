@@ -38,9 +38,9 @@ class RandomFeatureRidgeClassifier(
         - ``"gaussian"``, ``"laplacian"``, ``"matern"``, or a kernel object with its own
           parameters, such as ``Matern(nu=2.5)`` from :mod:`sklearn_crt.kernels`: random
           Fourier features of this kernel, from :class:`TrigRBFSampler`,
-          :class:`~sklearn_crt.samplers.LaplacianSampler`,
-          :class:`~sklearn_crt.samplers.MaternSampler` or
-          :class:`~sklearn_crt.samplers.ExponentialPowerSampler`.
+          :class:`~sklearn_crt.LaplacianSampler`,
+          :class:`~sklearn_crt.MaternSampler` or
+          :class:`~sklearn_crt.ExponentialPowerSampler`.
         - A callable: it takes two arrays of shapes (n, d) and (m, d), and returns the
           kernel matrix of shape (n, m). The kernels of
           :mod:`sklearn.gaussian_process.kernels` are of this kind. The features are

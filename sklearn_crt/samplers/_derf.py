@@ -86,7 +86,7 @@ class DERFSampler(ExponentialSampler):
     See Also
     --------
     OPRFSampler : Features with one parameter, for many columns or few rows.
-    sklearn_crt.samplers.AnchoredRBFSampler : Positive features for a large sigma.
+    sklearn_crt.AnchoredRBFSampler : Positive features for a large sigma.
 
     Notes
     -----

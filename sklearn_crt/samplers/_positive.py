@@ -311,7 +311,7 @@ class OPRFSampler(ExponentialSampler):
 
     See Also
     --------
-    sklearn_crt.samplers.PositiveRBFSampler : The same features with A = 0.
+    sklearn_crt.PositiveRBFSampler : The same features with A = 0.
     TrigRBFSampler : Random Fourier features.
 
     Notes

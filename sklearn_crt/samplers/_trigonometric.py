@@ -128,7 +128,7 @@ class TrigRBFSampler(BaseFeatureSampler):
 
     See Also
     --------
-    sklearn_crt.samplers.PositiveRBFSampler : Positive features of the same kernels.
+    sklearn_crt.PositiveRBFSampler : Positive features of the same kernels.
     OPRFSampler : Positive features optimised for the data.
 
     Notes

@@ -43,11 +43,11 @@ class LinearAttention(MapsOfHeads):
         Device and floating-point dtype of parameters and buffers. Running means are
         stored with at least float32 precision.
     feature_map : str or sampler, default="favor++"
-        ``"favor+"`` (:class:`~sklearn_crt.samplers.PositiveRBFSampler`), ``"favor++"``
+        ``"favor+"`` (:class:`~sklearn_crt.PositiveRBFSampler`), ``"favor++"``
         (:class:`~sklearn_crt.OPRFSampler`), ``"simplex"`` (OPRF with simplex
         frequencies), ``"derf"`` (:class:`~sklearn_crt.DERFSampler`),
         ``"trigonometric"``, ``"hybrid"``
-        (:func:`~sklearn_crt.samplers.angular_hybrid`), a deterministic map ``"elu+1"``,
+        (:func:`~sklearn_crt.angular_hybrid`), a deterministic map ``"elu+1"``,
         ``"elu(-)+1"`` or ``"relu"``; or a sampler with ``kernel="softmax"``, which is
         cloned. Each head draws its own frequencies. Other samplers whose map depends on
         the rows raise a TypeError, because no rows are available when the module is

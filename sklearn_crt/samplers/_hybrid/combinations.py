@@ -207,7 +207,7 @@ def clustered_hybrid(
     -------
     sampler : HybridSampler
         Unfitted sampler whose only base is a
-        :class:`~sklearn_crt.samplers.ClusteredSampler`.
+        :class:`~sklearn_crt.ClusteredSampler`.
 
     See Also
     --------
