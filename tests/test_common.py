@@ -31,6 +31,7 @@ Classifier, Regressor = NadarayaWatsonClassifier, NadarayaWatsonRegressor
 # learns four candidates, and the models for raw tables are fitted to four folds.
 FEW_COLUMNS = {"n_components": 20, "random_state": 0}
 FEW_FOLDS = {"n_folds": 2, "random_state": 0}
+AVERAGES = Classifier, Regressor  # and local linear fits, which are subclasses
 RIDGE = RandomFeatureRidge, RandomFeatureRidgeClassifier
 # their kernels, metrics and folds are chosen by leaving out rows, not weights
 LEARNED = AnovaSampler, KernelClassifier, KernelRegressor, LearnedMetric
@@ -127,6 +128,13 @@ def expected_failures(estimator):
 
     Neither do checks that a weight equals repetitions fit automatic choices.
     """
+    if isinstance(estimator, AVERAGES) and estimator.kernel != "linear":
+        # with so much error of the features, the default sigma is kept
+        keeps = isinstance(estimator, Regressor)
+        if not (keeps and isinstance(estimator.kernel, TrigRBFSampler)):
+            dense = "check_sample_weight_equivalence_on_dense_data"
+            names = dense, dense.replace("dense", "sparse")
+            return dict.fromkeys(names, "a row is left out with its whole weight")
     if isinstance(estimator, LEARNED) or isinstance(
         getattr(estimator, "kernel", None), LEARNED
     ):

@@ -25,6 +25,7 @@ from ..exceptions import ApproximationWarning
 from ..life_cycle.fitted import LifeCycle, with_value
 from ..life_cycle.intervals import SimilarityMixin
 from ..life_cycle.out_of_fold import METRIC_CONSTRAINTS
+from ..life_cycle.repeated_rows import warn_of_repeated_rows
 from ..life_cycle.supervised import SupervisedLifeCycle
 from ..maps import FeatureMap
 from ..rows import Sigma, TableLike
@@ -248,11 +249,13 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
 
     def _warn_after_fit(self, batch: Any) -> None:
         """Warn if a few random features dominate the averages at the training rows."""
+        warn_of_repeated_rows(batch.X, batch.y, type(self).__name__)
         value: Any = self._value
         if not isinstance(value, FeatureAverages) or value.sampler is None:
             self._warn_of_sums()
             return
         if value.selects_sigma:
+            self._warn_of_coarse_features(value.solution)
             return  # sigma was chosen by an error that includes that of the features
         step = max(1, batch.X.shape[0] // _N_CHECKED)
         rows = taken(batch.X, np.arange(0, batch.X.shape[0], step))
@@ -267,6 +270,22 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
                 f"{type(self).__name__}().",
                 ApproximationWarning,
             )
+
+    def _warn_of_coarse_features(self, keys):
+        """Warn if the exact kernel is clearly more accurate than the features."""
+        found = keys.comparison
+        if found is None or not found.are_coarse:
+            return
+        name = type(self).__name__
+        score = "accuracy" if keys.targets.are_labels else "R^2"
+        warn(
+            f"{keys.n_components} features are too few: predicted from a sample of "
+            f"{found.n_rows} rows, left-out rows have {score} {found.of_features:.2f}, "
+            f"but {found.of_kernel:.2f} with the exact kernel. Use {name}(), or "
+            f"{name}(Prototypes({keys.n_components})) if there are too many rows to "
+            "keep. Otherwise increase n_components, or try AnchoredRBFSampler.",
+            ApproximationWarning,
+        )
 
     def _warn_of_sums(self):
         """Warn if rows that are unlikely to be features are used as features."""

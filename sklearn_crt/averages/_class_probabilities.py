@@ -48,6 +48,18 @@ def probabilities(scores, prior, weight):
     return normalised(at_least(scores, 0.0), prior, weight)
 
 
+def class_shares(scores, prior):
+    """Return scores divided by their sum, and whether each sum is positive.
+
+    Where the sum is not positive, the shares are the class prior.
+    """
+    xp = namespace_of(scores)
+    total = xp.sum(scores, axis=1)
+    known = total > 0
+    divisors = xp.where(known, total, xp.ones_like(total))[:, None]
+    return xp.where(known[:, None], scores / divisors, prior), known
+
+
 class Smoothing(NamedTuple):
     """Additive smoothing and temperature scaling of class frequencies.
 

@@ -22,7 +22,7 @@ from ..rows import Sigma, TableLike
 from ..samplers._kernel_parameter import KernelLike
 from ..sums.errors import trust
 from ._base import BaseNadarayaWatson
-from ._class_probabilities import Smoothing, normalised, probabilities
+from ._class_probabilities import Smoothing, class_shares, normalised, probabilities
 from ._fitted_averages import RowAverages
 from ._targets import OneHot
 
@@ -70,6 +70,10 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         Dictionary that maps each label to the factor by which the weights of its rows
         are multiplied; classes that are not listed have weight 1. ``"balanced"`` gives
         all classes the same total weight; it is supported only by ``fit``.
+    calibrate : bool, default=True
+        Whether probabilities are calibrated (see Notes). If False, they are the shares
+        of the classes in the kernel sums, :math:`p_c(x)`, as in the sources. With
+        features that can be negative, these shares can be outside of [0, 1].
     metric : LearnedMetric or None, default=None
         A :class:`~sklearn_crt.LearnedMetric`, which is learned from the training rows,
         and in which distances are measured; it also scales the columns. The metric is
@@ -199,6 +203,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
     _parameter_constraints: dict = {
         **BaseNadarayaWatson._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "calibrate": ["boolean"],
     }
 
     def __init__(
@@ -207,10 +212,12 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         *,
         sigma: Sigma = "auto",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        calibrate: bool = True,
         metric: Any = None,
     ):
         super().__init__(kernel, sigma=sigma, metric=metric)
         self.class_weight = class_weight
+        self.calibrate = calibrate
 
     def _encoder(self):
         return OneHot(self.classes_.size)
@@ -230,13 +237,19 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
 
         It is called as ``function(scores, prior, weight, totals)``, where ``weight`` is
         the weight of the scores in an average with the class prior, and None stands for
-        1. ``options`` are those of ``KernelRows.sums``.
+        1. The function ``class_shares`` is applied to all scores, without an average.
+        ``options`` are those of ``KernelRows.sums``.
         """
         blocks, n_unreliable = [], 0
         sums = self._sums(value.solution, rows, **options)
         for _, (scores, _, error, totals) in sums:
             xp = namespace_of(scores)
             prior = asarray_like(value.seen.shares, scores)
+            if function is class_shares:
+                found, known = class_shares(scores, prior)
+                blocks.append(found)
+                n_unreliable += int(xp.count_nonzero(~known))
+                continue
             empty = ~xp.any(scores > 0, axis=1)
             weight, unreliable = None, empty
             if error is not None:
@@ -263,7 +276,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
             frequent class.
         """
         model, rows = self._query(X, "predict")
-        if model._value.folds is not None:
+        if model.calibrate and model._value.folds is not None:
             found = model._calibrated(rows)
             return to_namespace_of(model.classes_[found.argmax(axis=1)], X)
         instead = (
@@ -297,7 +310,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
             partly or entirely replaces the probabilities (see the Notes of the class).
         """
         model, rows = self._query(X, "predict_proba")
-        if model._value.folds is not None:
+        if model.calibrate and model._value.folds is not None:
             return self._cast(model._calibrated(rows), X)
         instead = "the class prior is predicted there, in part or altogether"
         found = model._probabilities(model._value, rows, probabilities, instead)
@@ -310,10 +323,17 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
 
     def _out_of_fold_predictions(self, value, rows):
         instead = "the class prior is predicted there, in part or altogether"
-        found = to_host(self._probabilities(value, rows, probabilities, instead))
-        return found.astype(np.float64), None
+        found = self._smoothed_probabilities(value, rows, probabilities, instead)
+        return to_host(found).astype(np.float64), None
 
     def _probabilities(self, value, rows, function, instead):
+        """Return probabilities; if not calibrated, the class shares of kernel sums."""
+        if self.calibrate:
+            return self._smoothed_probabilities(value, rows, function, instead)
+        instead = "the class prior is predicted there"
+        return self._decode(value, rows, class_shares, instead)
+
+    def _smoothed_probabilities(self, value, rows, function, instead):
         """Return smoothed probabilities or, for features, results of ``function``."""
         if not isinstance(value, RowAverages):
             return self._decode(
@@ -346,7 +366,7 @@ class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson)
         """
         model, rows = self._query(X, "decision_function")
         instead = "their scores are replaced by the class prior, in part or altogether"
-        if model._value.folds is not None:
+        if model.calibrate and model._value.folds is not None:
             scores = model._calibrated(rows)
         else:
             scores = model._probabilities(model._value, rows, normalised, instead)

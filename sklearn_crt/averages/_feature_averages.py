@@ -62,7 +62,7 @@ from ..sums.feature_sums import FeatureSums
 from ..sums.map_sums import MapSums, check_n_columns, map_of, third_party_features
 from ._fitted_averages import Averages
 from ._kernel_rows import KernelSums
-from ._sigma_choice import SampledRows, best_multiple_of_sampler
+from ._sigma_choice import Comparison, SampledRows, best_multiple_of_sampler
 from ._targets import Targets
 
 # averages hardly vary if mean inner product / mean squared norm exceeds this ratio
@@ -135,6 +135,8 @@ class FeatureAverages(MapSums, Averages):
 
     # whether sigma is selected by leave-one-out error before the map is fixed
     selects_sigma: bool = False
+    # scores of the features and of the exact kernel, if sigma has been selected
+    comparison: Comparison | None = None
     sums: FeatureSums = field(default_factory=FeatureSums)
     norms: Norms = field(default_factory=Norms)
 
@@ -150,9 +152,9 @@ class FeatureAverages(MapSums, Averages):
 
     def with_best_sigma(self, sampler: Any, rows: SampledRows) -> FeatureAverages:
         """Return a copy with the ``sigma`` that has the lowest leave-one-out error."""
-        multiple = best_multiple_of_sampler(sampler, rows, self.targets)
+        multiple, found = best_multiple_of_sampler(sampler, rows, self.targets)
         sampler = sampler.with_sigma(sampler.sigma_ * multiple)
-        return replace(self, sampler=sampler, selects_sigma=False)
+        return replace(self, sampler=sampler, selects_sigma=False, comparison=found)
 
     def _with_sums_of(
         self, batches: tuple[Batch, ...], step: Step = no_step
@@ -182,7 +184,13 @@ class FeatureAverages(MapSums, Averages):
 
     def _learn(self, step: Step = no_step) -> KernelFeatures:
         total = self.summed(step)
-        return KernelFeatures(total.sampler, self.targets, total.sums, total.norms)
+        return KernelFeatures(
+            sampler=total.sampler,
+            targets=self.targets,
+            total=total.sums,
+            norms=total.norms,
+            comparison=total.comparison,
+        )
 
     def _without_rows(self) -> FeatureAverages:
         # the solution has the sums
@@ -206,6 +214,7 @@ class KernelFeatures(Value):
     targets: Targets
     total: FeatureSums
     norms: Norms
+    comparison: Comparison | None = None
 
     @cached_property
     def source(self) -> Any:

@@ -290,6 +290,13 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
         but only if its error is more than one standard error below the error of the
         largest penalty; otherwise the largest penalty is used. ``"auto"`` compares
         infinity, the powers of ten from 10 to 0.0001, and 0.
+    class_weight : dict or "balanced", default=None
+        Dictionary that maps each label to the factor by which the weights of its rows
+        are multiplied; classes that are not listed have weight 1. ``"balanced"`` gives
+        all classes the same total weight; it is supported only by ``fit``.
+    calibrate : bool, default=True
+        Whether probabilities are calibrated. If False, they are the values of the
+        linear fits, which can be outside of [0, 1].
     metric : LearnedMetric or None, default=None
         A :class:`~sklearn_crt.LearnedMetric`, which is learned from the training rows,
         and in which distances are measured; it also scales the columns. The metric is
@@ -335,7 +342,11 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     0.96
     """
 
-    _parameter_constraints = LocalLinearMixin._parameter_constraints
+    _parameter_constraints = {
+        **LocalLinearMixin._parameter_constraints,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "calibrate": ["boolean"],
+    }
 
     def __init__(
         self,
@@ -343,7 +354,11 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
         *,
         sigma: Sigma = "auto",
         alpha: float | ArrayLike | Literal["auto"] = "auto",
+        class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        calibrate: bool = True,
         metric: Any = None,
     ):
         BaseNadarayaWatson.__init__(self, kernel, sigma=sigma, metric=metric)
         self.alpha = alpha
+        self.class_weight = class_weight
+        self.calibrate = calibrate

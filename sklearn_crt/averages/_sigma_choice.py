@@ -15,7 +15,7 @@ from sklearn.utils import gen_batches
 from ..arrays.loops import LogSum, exp_features, least_log, weights_from_logs
 from ..arrays.namespaces import Array, to_host
 from ..maps import FeatureMap, Gaussian, RadialKernel
-from ..rows import Inputs
+from ..rows import Frame, Inputs
 from ..rows.row_sample import RowSample
 from ..samplers._kernel_parameter import RowKernel
 from ..sums.errors import (
@@ -58,6 +58,9 @@ N_SAMPLED = 2000  # number of rows for a sampler, each of which is left out in t
 # misclassified. The Brier score alone favours a large sigma, for which probabilities
 # are less uniform, although random features then misclassify more rows.
 _CLOSE = 0.5
+# Features are compared with the exact kernel on this number of rows. They are too few
+# if the difference in accuracy, or in R^2, exceeds _COARSE.
+_N_COMPARED, _COARSE = 500, 0.1
 _SEED = 0, 0, 0, 2  # seed of the sample of rows for a sampler
 _REMAINDER = 1e-9  # smaller remainders, relative to a sum, are rounding errors
 
@@ -413,14 +416,26 @@ class SampledRows:
         return SampledRows(self.few + other.few, self.seen + other.seen)
 
 
+class Comparison(NamedTuple):
+    """Scores of features and of the exact Gaussian kernel for rows that are left out.
+
+    They are accuracies for labels, and coefficients of determination for numbers.
+    """
+
+    of_features: float
+    of_kernel: float
+    n_rows: int  # number of rows from which these rows are predicted
+    are_coarse: bool  # whether the kernel is clearly more accurate
+
+
 def best_multiple_of_sampler(
     sampler: Any, rows: SampledRows, targets: Targets
-) -> float:
+) -> tuple[float, Comparison]:
     """Return the multiple of the sampler's sigma with the lowest leave-one-out error.
 
     A row is predicted from the sums of features over all rows, after subtracting its
     own contribution. The leave-one-out error therefore includes the error of the random
-    features.
+    features. The error with the exact kernel is computed for some of the rows.
     """
     X, weights = rows.few.X, rows.few.weights
     encoded = targets.encode(rows.few.y, weights, np.float64)
@@ -436,8 +451,46 @@ def best_multiple_of_sampler(
             if targets.are_labels:
                 sums *= _class_factors(encoded, rows.seen)
             errors.append(errors_of(sums, share, encoded, targets, rows.seen))
-        best = float((best * steps)[choose(errors, best * steps, weights)])
-    return best
+        chosen = choose(errors, best * steps, weights)
+        best, own = float((best * steps)[chosen]), errors[chosen]
+    return best, _compared(sampler, rows, encoded, targets, np.atleast_2d(own)[0])
+
+
+def _compared(
+    sampler: Any,
+    rows: SampledRows,
+    encoded: np.ndarray,
+    targets: Targets,
+    errors: np.ndarray,
+) -> Comparison:
+    """Return the scores of features, given their errors, and of the exact kernel."""
+    # encoded (n_rows, k), errors (n_rows,)
+    n_rows, seen = len(encoded), rows.seen
+    some = np.unique(np.linspace(0, n_rows - 1, _N_COMPARED).astype(int))
+    X = rows.few.X.astype(np.float64, copy=False)
+    keys, own = Frame(sampler.sigma_).rows(X), encoded[some]
+    errors_of = _errors_of_labels if targets.are_labels else _errors_of_numbers
+    found = []
+    path = path_sums(Gaussian(), keys.take(some), keys, encoded, OCTAVES, some, 0)
+    for (sums,) in path:
+        values = sums.values
+        if targets.are_labels:
+            values = values * _class_factors(encoded, seen)[some]
+        exact = errors_of(values, np.ones(len(some)), own, targets, seen)
+        found.append(np.atleast_2d(exact)[0])
+    weights = rows.few.weights[some]
+    share = weights / weights.sum()
+    best = min(found, key=lambda each: float(share @ each))
+    gain = errors[some] - best
+    # where even the kernel predicts hardly anything, more features do not help
+    is_useful = targets.are_labels or share @ best < 0.9
+    are_coarse = is_useful and share @ gain > _COARSE and is_significant(gain, share, 3)
+    return Comparison(
+        of_features=1 - float(share @ errors[some]),
+        of_kernel=1 - float(share @ best),
+        n_rows=n_rows,
+        are_coarse=bool(are_coarse),
+    )
 
 
 def _class_factors(encoded, seen):
