@@ -150,6 +150,7 @@ def test_stored_zeros_are_zeros(sampler, X):
 
 @every_sampler
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.filterwarnings("ignore:Half or more of the features")
 def test_empty_rows_and_columns(sampler, dtype, X):
     X = X.astype(dtype)
     tolerance = 1e-3 if dtype == np.float32 else 1e-9
