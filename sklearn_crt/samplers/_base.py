@@ -493,7 +493,9 @@ class BaseFeatureSampler(
         """
         return self._transform(X, key=False)
 
-    def fit_transform(self, X: TableLike, y: Any = None, **fit_params: Any) -> Any:
+    def fit_transform(
+        self, X: TableLike, y: Any = None, **fit_params: Any
+    ) -> np.ndarray:
         """Fit the feature map, and compute the features of the same rows as queries.
 
         A warning is issued if the features of keys differ (``symmetric_`` is False),

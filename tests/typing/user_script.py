@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import sklearn_crt
+import sklearn_crt.kernels
 from sklearn_crt import (
     CentersRBFSampler,
     DERFSampler,
