@@ -24,7 +24,10 @@ class _Axis(NamedTuple):
 
 
 class _Panel(NamedTuple):
-    """An effect, evaluated on a grid of values of one or two columns."""
+    """An effect, evaluated on a grid of values of one or two columns.
+
+    Without columns, it is the remainder, evaluated at the rows.
+    """
 
     name: str
     axes: list[_Axis]
@@ -38,13 +41,14 @@ class EffectsDisplay:
     Use :meth:`from_estimator` to create a display. By default, each of the largest
     effects of the model is drawn in its own panel: as a curve with a band of two
     standard deviations on each side for a numeric column, as points with error bars for
-    a categorical column, and as a heat map for a pair of columns. For a single row,
-    bars show the effects that add up to its prediction.
+    a categorical column, and as a heat map for a pair of columns. If the remainder
+    varies more than each of the effects, a histogram shows its values. For a single
+    row, bars show the effects that add up to its prediction.
 
     Parameters
     ----------
     panels : list
-        Effects that are drawn as curves, points and heat maps.
+        Effects that are drawn as curves, points, heat maps and histograms.
     bars : list of tuple of str and float
         Names and values of the effects on the prediction for a single row.
     title : str
@@ -95,7 +99,8 @@ class EffectsDisplay:
 
         Parameters
         ----------
-        estimator : RandomFeatureRidge, RandomFeatureRidgeClassifier or KernelRegressor
+        estimator : RandomFeatureRidge, RandomFeatureRidgeClassifier, KernelRegressor \
+or KernelClassifier
             A fitted model; the kernel of a ridge model must be an ``AnovaSampler``.
             Bands and error bars are drawn for ``RandomFeatureRidge`` only.
         X : {data frame, array-like} of shape (n_samples, n_features)
@@ -127,8 +132,11 @@ class EffectsDisplay:
             title = f"prediction {total:.4g}, intercept {intercept:.4g}"
             return cls(panels=[], bars=bars, title=title).plot(ax=ax)
         panels: list[_Panel] = []
-        for e in np.argsort(-values.std(axis=0), kind="stable"):
+        order = np.argsort(-values.std(axis=0), kind="stable")
+        for e in order:
             columns = effects.columns[e]
+            if not columns and e == order[0]:
+                panels.append(_Panel(effects.names[e], [], values[:, e], None))
             if len(columns) in (1, 2) and len(panels) < n_effects:
                 axes = [_axis(estimator, X, j, len(columns)) for j in columns]
                 shape = [len(axis.values) for axis in axes]
@@ -187,6 +195,10 @@ class EffectsDisplay:
 def _draw_panel(panel: _Panel, ax: Any) -> None:
     """Draw the effect of one or two columns."""
     ax.set_title(panel.name)
+    if not panel.axes:
+        ax.hist(panel.effect, bins=30)
+        ax.set(xlabel="effect", ylabel="number of rows")
+        return
     ax.set_xlabel(panel.axes[-1].name)
     if len(panel.axes) == 2:
         first, second = panel.axes

@@ -2,6 +2,7 @@
 
 import pickle
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,14 +13,24 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from sklearn_crt import KernelClassifier, KernelRegressor, LearnedMetric
+from sklearn_crt import (
+    KernelClassifier,
+    KernelRegressor,
+    LearnedMetric,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+    RandomFeatureRidgeClassifier,
+)
+from sklearn_crt.life_cycle.fitted import with_value
 from sklearn_crt.rows.raw_table import TableReader
+from sklearn_crt.tables import EffectsDisplay
 from sklearn_crt.tables._blend import blend_weights
-from sklearn_crt.tables._parts import TableRows, TargetRange
+from sklearn_crt.tables._parts import Part, TableRows, TargetRange
 
 from .test_anova_sampler import mixed_table
 
 pd = pytest.importorskip("pandas")
+plt = pytest.importorskip("matplotlib.pyplot")
 
 
 @pytest.fixture(scope="module")
@@ -216,6 +227,111 @@ def test_class_weights_move_probabilities(table, classifier):
     heavy = KernelClassifier(class_weight={"yes": 10.0}, random_state=0)
     p = heavy.fit(X[:300], labels[:300]).predict_proba(X)[:, 1]
     assert p.mean() > classifier.predict_proba(X)[:, 1].mean() + 0.03
+
+
+def test_balanced_classes_have_equal_total_weights(rng):
+    """After multiplication by the sample weights; repeated rows are the same."""
+    X = rng.normal(size=(300, 3))
+    y = (X[:, 0] + rng.normal(size=300) > 0.8).astype(int)
+    weights = np.where(y == 1, 4.0, 1.0)
+    model = KernelClassifier(class_weight="balanced", random_state=0)
+    plain = clone(model).fit(X, y)
+    weighted = clone(model).fit(X, y, weights)
+    np.testing.assert_allclose(
+        weighted.predict_proba(X), plain.predict_proba(X), atol=1e-9
+    )
+    shares = np.bincount(y) / 300
+    factors = dict(enumerate(0.5 / shares))
+    given = clone(model).set_params(class_weight=factors).fit(X, y)
+    np.testing.assert_allclose(
+        given.predict_proba(X), plain.predict_proba(X), atol=1e-9
+    )
+    # parts with other proportions: the classes of all rows are balanced
+    order = np.argsort(-y, kind="stable")
+    parts = np.r_[order[:60], order[-15:]], order[60:-15]
+    order = np.concatenate(parts)
+    whole = clone(model).fit(X[order], y[order])
+    halves = [clone(model).fit(X[k], y[k]) for k in parts]
+    merged = halves[0].merge(halves[1])
+    np.testing.assert_array_equal(merged.predict_proba(X), whole.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        NadarayaWatsonClassifier(class_weight="balanced"),
+        RandomFeatureRidgeClassifier(class_weight="balanced", random_state=0),
+    ],
+    ids=str,
+)
+def test_other_classifiers_refuse_to_merge_balanced_parts(model, rng):
+    X = rng.normal(size=(100, 2))
+    y = (X[:, 0] > 0.5).astype(int)
+    parts = [clone(model).fit(X[k::2], y[k::2]) for k in (0, 1)]
+    with pytest.raises(ValueError, match="merge cannot balance"):
+        parts[0].merge(parts[1])
+
+
+def test_class_weights_of_zero_leave_out_a_class(rng):
+    X = rng.normal(size=(90, 2))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = KernelClassifier(class_weight={1: 0.0}, random_state=0).fit(X, y)
+    p = model.predict_proba(X)
+    assert np.all(p[:, 1] < 1e-6)
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+
+
+def test_totals_of_rare_classes(rng):
+    """About 10 of 3000 rows; a floor of .002 would add six expected events."""
+    X = rng.normal(size=(3000, 2))
+    y = (rng.random(3000) < 1 / (1 + np.exp(6.5 - X[:, 0]))).astype(int)
+    p = KernelClassifier(random_state=0).fit(X, y).predict_proba(X)
+    n_events = y.sum()
+    assert abs(p[:, 1].sum() - n_events) < 3 * np.sqrt(n_events)
+    rare = TargetRange.of(y, np.ones(3000), 2)
+    certain = rare.bounded(np.array([[1.0, 0.0]]))
+    np.testing.assert_allclose(certain[0, 1], n_events / 3000 / 3001)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_effects_of_a_classifier_sum_to_its_probabilities(table, n_classes):
+    X, y = table
+    labels = np.digitize(y, np.quantile(y, np.arange(1, n_classes) / n_classes))
+    model = KernelClassifier(random_state=0).fit(X[:300], labels[:300])
+    found = model.effects(X)
+    total = found.values.sum(axis=1) + found.intercept
+    expected = model.decision_function(X)
+    np.testing.assert_allclose(total, expected, atol=1e-10)
+    assert found.names[-1] == "remainder"
+    display = EffectsDisplay.from_estimator(model, X[:60], n_effects=2)
+    assert len(display.axes_) == 2
+    plt.close(display.figure_)
+
+
+def test_effects_of_a_part_without_weight_are_not_listed(table, model, value_of):
+    """Then importances are those of the local linear part, too."""
+    X, _ = table
+    value = value_of(model)
+    weights = {"ANOVA": 0.0, "local linear": 1.0}
+    Z = value.solution.encoding.one_hot(value.sample.X)
+    metric = LearnedMetric(random_state=0)
+    part = Part(value.solution.targets, LocalLinearRegressor(), metric)
+    part = part.fitted(TableRows.of(Z, value.sample.y, np.ones(300), None, 0))
+    parts = {**value.solution.parts, "local linear": part}
+    blend = value.solution._replace(weights=weights, parts=parts)
+    other = with_value(model, replace(value, known=blend))
+    found = other.effects(X)
+    assert found.names == ["remainder"]
+    np.testing.assert_allclose(found.values[:, 0] + found.intercept, other.predict(X))
+    importances = other.feature_importances_
+    np.testing.assert_allclose(importances.sum(), 1)
+    own = np.bincount(
+        blend.encoding.one_hot_sources, part.map.feature_importances_, len(importances)
+    )
+    np.testing.assert_allclose(importances, own)
+    display = EffectsDisplay.from_estimator(other, X)
+    assert [ax.get_title() for ax in display.axes_] == ["remainder"]
+    plt.close(display.figure_)
 
 
 @pytest.mark.parametrize("n", [1, 20, 39])
