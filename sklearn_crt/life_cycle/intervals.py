@@ -353,9 +353,8 @@ class IntervalsMixin:
             (page on quantiles), multiplied by the root mean square of the normalised
             leave-one-out residuals :math:`e_i / \tau(x_i)`. In ridge regression, they
             are infinite if the training rows leave no degrees of freedom to estimate
-            the noise. In ``KernelRegressor``, all of them equal the root mean square of
-            the cross-validated errors; if there are too few rows for cross-validation,
-            they are those of ridge regression with the ANOVA kernel.
+            the noise. In ``KernelRegressor``, they are proportional to a local estimate
+            of the expected absolute error, and calibrated on cross-validated errors.
 
         Raises
         ------

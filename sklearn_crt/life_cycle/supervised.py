@@ -55,8 +55,8 @@ class TargetsLifeCycle(LifeCycle):
             ``KernelRegressor``.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; None means that all rows have weight 1. A row of
-            weight w counts as w rows, and rows with weight 0 are ignored. If the mean
-            weight is below 1, estimators for raw tables divide the weights by it.
+            weight w counts as w rows, and rows with weight 0 are ignored. Estimators
+            for raw tables divide the weights by their mean.
 
         Returns
         -------
