@@ -23,7 +23,7 @@ from sklearn_crt import RandomFeatureRidge, TrigRBFSampler
 # The batches are generated when they are needed, as if they came from a file or a
 # network. They have ten columns, and half of the variance of the target is noise. The
 # sampler is fitted to the first batch and then stays the same, so no rows have to be
-# stored. ``alpha_`` and ``score_path()`` need a single eigendecomposition for all 31
+# stored. ``alpha_`` and ``loo_errors_`` need a single eigendecomposition for all 31
 # penalties, and no second pass over the rows. For each penalty, ``Ridge`` would need
 # all rows again, and ``SGDRegressor`` would have to start from the beginning, as
 # described in `scikit-learn's issue 33914
@@ -44,19 +44,19 @@ for k in tqdm(range(1, N_ROWS // N_BATCH + 1), mininterval=0, miniters=100, ncol
         memory.append(tracemalloc.get_traced_memory()[1] / 2**20)
         errors.append(np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2)))
         chosen.append(model.alpha_)
-        scores = model.score_path()["loo_error"]
+        scores = model.loo_errors_[0]
         excess.append(100 * (scores / scores.min() - 1))
 tracemalloc.stop()
 start = time.process_time()
 model.partial_fit(X.astype(np.float32), y)
 middle = time.process_time()
-model.score_path()
+model.loo_errors_  # computed now
 end = time.process_time()
 print(f"a batch: {middle - start:.3f} s, its penalties: {end - middle:.3f} s")
 
 # %%
 # Left: the error of the predictions, measured on targets without noise. Middle: in the
-# white region, the expected error, as returned by ``score_path()``, is close to the
+# white region, the expected error, which is in ``loo_errors_``, is close to the
 # minimum. If there are few rows, both small and large penalties increase the error. If
 # there are many rows, all small penalties are equally good. Right: the peak memory soon
 # stops growing with the number of rows.

@@ -27,7 +27,7 @@ from ..life_cycle.fitted import (
 from ..metric import LearnedMetric
 from ..metric._column_sigmas import N_DRAWN
 from ..ridge._base import BaseRandomFeatureRidge
-from ..ridge._sums import sampled_rows
+from ..ridge._candidate_sums import sampled_rows
 from ..rows import plain_targets
 from ..rows.raw_table import TableReader, validated_table
 from ..samplers import BaseFeatureSampler, CentersRBFSampler

@@ -31,8 +31,10 @@ from ..samplers._kernel_parameter import (
     is_process_kernel,
     transformer_for,
 )
-from ._effects import EffectsMixin
-from ._sums import FEWEST, RidgeSums, Settings, results, variances
+from ._anova_effects import EffectsMixin
+from ._candidate_sums import FEWEST, RidgeSums
+from ._predictions import results, variances
+from ._settings import Settings
 
 # weights with a larger mean are unlikely to be counts of repeated rows
 _MOST_MEAN_WEIGHT = 10.0
@@ -196,7 +198,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
 
     def _settings(self, class_weight):
         """Return the validated parameters."""
-        alpha = self.alpha
+        alpha: Any = self.alpha
         if not isinstance(alpha, str):
             alpha = np.atleast_1d(np.array(alpha, dtype=np.float64))
             if (
@@ -209,14 +211,14 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
                     "such numbers."
                 )
         return Settings(
-            clone(self.kernel, safe=False),
-            copied_sigma(self.sigma),
-            self.n_components,
-            alpha,
-            self.fit_intercept,
-            getattr(self, "clip", False),
-            self._n_classes,
-            class_weight,
+            kernel=clone(self.kernel, safe=False),
+            sigma=copied_sigma(self.sigma),
+            n_components=self.n_components,
+            alpha=alpha,
+            fit_intercept=self.fit_intercept,
+            clip=getattr(self, "clip", False),
+            n_classes=self._n_classes,
+            class_weight=class_weight,
         )
 
     def _warn_of_sums(self):
@@ -284,50 +286,6 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         found = model._variances(model._value.solution, rows)
         with np.errstate(divide="ignore"):
             return to_namespace_of(1 / found.max(axis=1), X)
-
-    def score_path(self) -> dict[str, np.ndarray]:
-        """Return a table of the errors for all candidate sigmas and penalties.
-
-        Returns
-        -------
-        table : dict of ndarray of shape (n_sigmas * n_alphas,)
-            Columns that can be passed to ``pandas.DataFrame``:
-
-            - ``sigma``: the inverse length scale; nan if the kernel has none, or if
-              there is one value per column of X;
-            - ``alpha``: the penalty;
-            - ``loo_error``: the leave-one-out error, averaged over the outputs. If two
-              classes are given the same total weight, the errors for the selected sigma
-              refer to these weights;
-            - ``log_loss``, for classifiers: the leave-one-out log loss of the class
-              probabilities, nan where it was not computed because the error is more
-              than 10 % above the smallest one;
-            - ``degrees_of_freedom``: the trace of the hat matrix, which maps the
-              targets to the fitted values. It is the number of features if the penalty
-              is 0, and decreases as the penalty grows.
-
-            Only the best sigma is evaluated with all rows and features if there are
-            more than 16 rows per feature, or if there are at least 1024 features and
-            more than half as many rows. The other values are evaluated with a sample of
-            16 rows per feature, and with half of the features if there are at least
-            1024.
-        """
-        columns: dict[str, list] = {}
-        for row in self._value.solution.table:
-            sigma = row["sigma"]
-            single = sigma is not None and np.ndim(sigma) == 0
-            values = {
-                "sigma": np.full(row["alpha"].shape, sigma if single else np.nan),
-                "alpha": row["alpha"],
-                "loo_error": row["error"].mean(axis=1),
-                "log_loss": row["log_loss"],
-                "degrees_of_freedom": row["degrees_of_freedom"],
-            }
-            if row["log_loss"] is None:
-                del values["log_loss"]
-            for name, column in values.items():
-                columns.setdefault(name, []).append(column)
-        return {name: np.concatenate(parts) for name, parts in columns.items()}
 
     # --------------------------------------------------------------- attributes
     @property

@@ -12,7 +12,7 @@ from ..life_cycle.supervised import LabelsMixin, ProbabilitiesMixin
 from ..rows import Sigma
 from ..samplers._kernel_parameter import KernelLike
 from ._base import BaseRandomFeatureRidge
-from ._sums import results
+from ._predictions import results
 
 
 class RandomFeatureRidgeClassifier(

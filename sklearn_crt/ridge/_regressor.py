@@ -14,7 +14,7 @@ from ..life_cycle.supervised import NumbersMixin
 from ..rows import Sigma
 from ..samplers._kernel_parameter import KernelLike
 from ._base import BaseRandomFeatureRidge
-from ._sums import results, variances
+from ._predictions import results, variances
 
 
 class RandomFeatureRidge(

@@ -23,7 +23,7 @@ from ..life_cycle.fitted import Batch
 from ..life_cycle.intervals import IntervalsMixin, SimilarityMixin
 from ..life_cycle.out_of_fold import group_numbers
 from ..life_cycle.supervised import ProbabilitiesMixin, TableLifeCycle
-from ..ridge._effects import Effects
+from ..ridge._anova_effects import Effects
 from ..rows import (
     TableLike,
     as_numbers,

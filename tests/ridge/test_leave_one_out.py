@@ -57,10 +57,6 @@ def test_errors_are_those_of_models_fitted_without_a_row(fit_intercept, table, f
             squares[i] = (y[i] - ridge.predict(Z[[i]])[0]) ** 2
         assert_allclose(error, np.average(squares, weights=weights), rtol=1e-7)
     assert model.alpha_ == ALPHAS[np.argmin(model.loo_errors_)]
-    path = model.score_path()
-    assert_array_equal(path["alpha"], ALPHAS)
-    assert_array_equal(path["loo_error"], model.loo_errors_[0])
-    assert_allclose(path["sigma"], model.sigma_)
 
 
 def test_errors_with_the_penalty_of_centres(table):
@@ -230,15 +226,16 @@ def test_automatic_penalties_keep_the_prior_near_the_spread_of_targets(rng):
     sampler = FrozenEstimator(TrigRBFSampler(sigma=0.1, random_state=0).fit(X))
     Z = sampler.transform(X)
     size = np.mean(np.sum((Z - Z.mean(axis=0)) ** 2, axis=1))
-    path = RandomFeatureRidge(sampler).fit(X, y).score_path()
+    model = RandomFeatureRidge(sampler).fit(X, y)
+    alphas, errors = model._value.solution.alphas, model.loo_errors_[0]
     priors = [
         np.sqrt(size * model.noise_variance_ / alpha)
-        for alpha in path["alpha"]
+        for alpha in alphas
         for model in [RandomFeatureRidge(sampler, alpha=alpha).fit(X, y)]
     ]
     allowed = np.array(priors) <= 5 * y.std()
     assert 5 < allowed.sum() < 25
-    assert_array_equal(np.isfinite(path["loo_error"]), allowed)
+    assert_array_equal(np.isfinite(errors), allowed)
 
 
 # ------------------------------------------------------------------- extrapolation

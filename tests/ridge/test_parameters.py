@@ -101,7 +101,7 @@ def test_callables_are_used_by_nystroem(table):
     assert len(calls) < 10  # with tables of rows, not with single pairs
     assert isinstance(model.kernel_, Nystroem)
     assert not hasattr(model, "sigma_")
-    assert np.isnan(model.score_path()["sigma"]).all()
+    assert model.loo_errors_.shape == (1, 30)
     model = RandomFeatureRidge(kernel, random_state=0).fit(X, y)
     assert model.coef_.shape == (300,)  # no more columns than rows
 
@@ -139,16 +139,16 @@ def test_rows_that_are_features(table):
     model = RandomFeatureRidge("linear").fit(X, y)
     assert model.kernel_ == "linear"
     assert not hasattr(model, "sigma_")
-    assert np.isnan(model.score_path()["sigma"]).all()
+    assert model.loo_errors_.shape == (1, 30)
 
 
 def test_a_fitted_model_does_not_follow_changed_parameters(table):
     X, y = table
     model = RandomFeatureRidge(sigma=0.5, random_state=0).fit(X, y)
-    before = model.predict(X), model.score_path()["loo_error"]
+    before = model.predict(X), model.loo_errors_
     model.set_params(kernel="linear", sigma="auto", alpha=1.0)
     assert_array_equal(model.predict(X), before[0])
-    assert_array_equal(model.score_path()["loo_error"], before[1])
+    assert_array_equal(model.loo_errors_, before[1])
     assert model.sigma_ == 0.5
 
 

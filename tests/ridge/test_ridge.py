@@ -445,9 +445,7 @@ def test_sigma_is_selected_on_some_of_many_rows(rng, with_fault):
     model = RandomFeatureRidge(counted(n_components=4, random_state=2)).fit(X, y)
     # once for moments and once for errors; sixteen rows a column for each sigma
     assert sum(mapped) == 2 * (1600 + 4 * 64)
-    path = model.score_path()
-    assert np.unique(path["sigma"]).size == 4
-    assert np.isin(model.sigma_, path["sigma"])
+    assert model.loo_errors_.shape == (4, 30)
     alone = RandomFeatureRidge(clone(model.kernel).set_params(sigma=model.sigma_))
     alone.fit(X, y)
     assert_allclose(model.predict(X), alone.predict(X), rtol=1e-8)
@@ -563,17 +561,16 @@ def test_the_data_of_the_caller_are_neither_changed_nor_shared(table):
 def test_a_frozen_classifier_is_little_more_than_coefficients_and_frequencies():
     X, y = (rows[:900] for rows in load_digits(return_X_y=True))
     model = RandomFeatureRidgeClassifier(n_components=360, random_state=0).fit(X, y)
-    expected, path = model.decision_function(X), model.score_path()
+    expected, errors = model.decision_function(X), model.loo_errors_
     assert len(pickle.dumps(model)) < 3 * X.nbytes  # no Gram matrix
     model = pickle.loads(pickle.dumps(model.freeze()))
     n_components = model.kernel_.n_components
     least = model.coef_.nbytes + 8 * 64 * n_components // 2
     least += 4 * 64 * n_components  # for score_samples
-    least += sum(column.nbytes for column in path.values())
+    least += errors.nbytes
     assert len(pickle.dumps(model)) < 1.2 * least
     assert_array_equal(model.decision_function(X), expected)
-    for name, column in model.score_path().items():
-        assert_array_equal(column, path[name])
+    assert_array_equal(model.loo_errors_, errors)
 
 
 @pytest.mark.parametrize("n_rows", [200, 400])  # fewer and more rows than columns
@@ -617,9 +614,8 @@ def test_rows_of_many_entries_are_not_kept(rng):
     expected = clone(model).partial_fit(X[:100], y[:100]).partial_fit(X[100:], y[100:])
     assert_allclose(model.predict(X), expected.predict(X), rtol=1e-8)
     assert len(pickle.dumps(model)) < X.nbytes / 3  # a sample of 524 rows
-    path = model.score_path()
-    assert_allclose(path["loo_error"], expected.score_path()["loo_error"], rtol=1e-8)
-    assert np.unique(path["sigma"]).size == 4
+    assert_allclose(model.loo_errors_, expected.loo_errors_, rtol=1e-8)
+    assert model.loo_errors_.shape == (4, 30)
     model.partial_fit(X[:100], y[:100])  # sigma and the map remain as they are
     fixed = RandomFeatureRidge(FrozenEstimator(model.kernel_))
     fixed.fit(np.r_[X, X[:100]], np.r_[y, y[:100]])
@@ -643,12 +639,12 @@ def test_few_columns_may_have_many_waves(n_features, rng):
     assert model.score(X[1000:], y[1000:]) > 0.8  # of .85 and .92 without noise
 
 
-def test_the_path_may_be_the_first_that_is_asked_for(table):
+def test_errors_may_be_the_first_that_is_asked_for(table):
     X, y, _ = table
     sampler = TrigRBFSampler(n_components=50, random_state=0)
     model = RandomFeatureRidge(sampler).partial_fit(X, y)
-    found = model.score_path()["loo_error"]
-    assert_allclose(found, clone(model).fit(X, y).score_path()["loo_error"], rtol=1e-8)
+    found = model.loo_errors_
+    assert_allclose(found, clone(model).fit(X, y).loo_errors_, rtol=1e-8)
 
 
 def test_rows_out_of_range(table):
@@ -686,7 +682,7 @@ def test_the_solution_is_computed_once_a_change(table, monkeypatch):
 
     monkeypatch.setattr(linalg, "eigh", counted)
     model = RandomFeatureRidge(FIXED).fit(X, y)
-    model.predict(X), model.alpha_, model.coef_, model.score_path()
+    model.predict(X), model.alpha_, model.coef_, model.loo_errors_
     assert len(made) == 1
     model = pickle.loads(pickle.dumps(model))
     model.predict(X)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.frozen import FrozenEstimator
 
 from .._values import same
 from ..arrays.validation import as_kind
@@ -22,22 +21,15 @@ from ..life_cycle.fitted import (
     no_step,
     with_value,
 )
-from ..life_cycle.intervals import Errors, LeftOut
+from ..life_cycle.intervals import LeftOut
 from ..metric._column_sigmas import MOST_LEARNED, N_DRAWN, sigmas_of_columns
-from ..rows import Rows
 from ..rows.row_sample import RowSample
 from ..samplers._kernel_parameter import is_row_kernel
 from ..sums.map_sums import MapSums, check_n_columns, map_of
-from ._link import Link
-from ._moments import (
-    Moments,
-    MomentSums,
-    by_threads,
-    chunks_of,
-    features_of,
-    width_of,
-)
-from ._solution import Regression, SampledRows, Solution
+from ._feature_chunks import by_threads, chunks_of, features_of, width_of
+from ._feature_moments import Moments, MomentSums
+from ._ridge_solution import Regression, SampledRows, Solution
+from ._settings import Settings
 
 # candidates for sigma, as multiples of sigma="scale"
 _MULTIPLES = 0.25, 0.5, 1.0, 2.0
@@ -70,61 +62,6 @@ def with_n_components(sampler: Any, n_components: int) -> Any:
     return with_value(sampler, value.with_n_components(n_components), noted)
 
 
-@dataclass(frozen=True)
-class Settings:
-    """The validated parameters of an estimator, in effect until the next ``fit``."""
-
-    kernel: Any
-    sigma: Any
-    n_components: Any
-    alpha: Any  # (n_alphas,) or "auto"
-    fit_intercept: bool
-    clip: bool  # whether predictions are clipped to the range of the targets
-    n_classes: int | None  # None for regression
-    class_weight: np.ndarray | None  # (n_classes,); None if all weights are 1
-
-    def targets(self, y: np.ndarray) -> np.ndarray:
-        """Return the targets as a matrix (n, k), with indicators of the classes.
-
-        With two classes, the only column is the difference of the two indicators.
-        """
-        if self.n_classes is None:
-            return y
-        if self.n_classes <= 2:
-            return np.where(y[:, None] == self.n_classes - 1, 1.0, -1.0)
-        return (y[:, None] == np.arange(self.n_classes)).astype(np.float64)
-
-    def calibration(
-        self, rows: LeftOut, solution: Solution, shares: np.ndarray | None
-    ) -> Errors | Link:
-        """Return the calibration, which is based on leave-one-out predictions.
-
-        ``shares`` are the class proportions, (n_classes,), or None for regression.
-        """
-        if shares is not None:
-            return Link.of(rows, shares, solution.n_rows)
-        return Errors.of(rows, (solution.least, solution.most) if self.clip else None)
-
-    def totals(self, groups: Sequence[Moments]) -> tuple[float, np.ndarray | None]:
-        """Return the sum of the sample weights, and the proportions of the classes.
-
-        The sum does not include the class weights, but the proportions do. The moments
-        are those of each of two classes, or of all rows.
-        """
-        weight = groups[0].weight
-        if self.n_classes is None:
-            return weight, None
-        shares = groups[0].y_mean
-        if self.n_classes <= 2:
-            weights = np.array([group.weight for group in groups])
-            weight = float(weights.sum())
-            shares = weights / weight
-        if self.class_weight is not None:
-            known = self.class_weight > 0  # rows of other classes were left out
-            weight *= float(np.sum(shares[known] / self.class_weight[known]))
-        return weight, shares
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RidgeSums(MapSums):
     """Moments of features and targets for each candidate sigma.
@@ -138,7 +75,7 @@ class RidgeSums(MapSums):
     resizes: bool  # whether the number of rows determines the number of features
     sigmas_of_columns: tuple[np.ndarray, ...] = ()  # candidates, each (n_features,)
     path: tuple[Any, ...] = ()  # (n_sigmas,), fitted samplers
-    moments: Any = ()  # (n_sigmas, n_groups), array of Moments
+    moments: Any = ()  # (n_sigmas, n_groups), an array of Moments once there are any
     # a sample of the rows from which moments have been computed, drawn by weight
     sample: RowSample | None = None
     n_before: int = 0  # position of the first row, if other values precede this one
@@ -413,10 +350,7 @@ class RidgeSums(MapSums):
         table = tuple(
             {
                 "sigma": getattr(member, "sigma_", None),
-                "alpha": solution.alphas,
                 "error": solution.errors,
-                "log_loss": solution.log_losses,
-                "degrees_of_freedom": solution.degrees_of_freedom,
             }
             for member, solution in zip(self.path, solutions, strict=True)
         )
@@ -427,54 +361,6 @@ class RidgeSums(MapSums):
             best if same(row["sigma"], best["sigma"]) else row
             for row in self.scores_before
         )
-
-
-# ---------------------------------------------------------------------- predictions
-def unexplained(solution: Solution, rows: Rows) -> np.ndarray | float:
-    """Return the prior variance that the landmarks do not explain, or 0.
-
-    If all training rows are landmarks, their leave-one-out errors include this
-    variance, which is not negligible for targets that are fitted nearly exactly.
-    """
-    sampler, alpha = solution.sampler, solution.alpha
-    own: Any = getattr(sampler, "_map_of_matrix", None)
-    is_frozen = isinstance(sampler, FrozenEstimator)
-    if is_frozen or not (getattr(own, "has_all_rows", False) and np.all(alpha > 0)):
-        return 0.0
-    return own.unexplained(rows)[:, None] / alpha
-
-
-def variances(solution: Solution, Z: np.ndarray, rows: Rows) -> np.ndarray:
-    """Return the variances of the predictions for rows with features Z, (n, k).
-
-    They are relative to the noise variance, and do not include the noise.
-    """
-    return solution.variance(Z) + unexplained(solution, rows)
-
-
-def results(
-    sampler: Any,
-    X: Rows,
-    function: Callable[[np.ndarray, Rows], tuple[np.ndarray, ...]],
-) -> list[np.ndarray]:
-    """Return the arrays that a function computes from features (float64) and rows."""
-    path = (sampler,)
-    check_n_columns(sampler, X)
-
-    def of_part(part: slice) -> list[tuple[np.ndarray, ...]]:
-        found, own = [], X[part]
-        for rows, (Z,) in chunks_of(path, own):
-            if not np.isfinite(Z).all():
-                raise ValueError(
-                    f"Features of some rows are too large for {Z.dtype}. Scale the "
-                    "columns, or use float64."
-                )
-            wide = Z.astype(np.float64, copy=False)
-            found.append(function(wide, own[rows]))
-        return found
-
-    blocks = [block for part in by_threads(of_part, path, X) for block in part]
-    return [np.concatenate(each) for each in zip(*blocks, strict=True)]
 
 
 def sampled_rows(

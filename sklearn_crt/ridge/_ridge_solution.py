@@ -13,8 +13,8 @@ from sklearn.utils.extmath import row_norms
 from .._compat import cached_property
 from .._values import Value
 from ..life_cycle.intervals import Distribution, Errors, LeftOut
-from ._link import Link, LogLoss
-from ._moments import Moments
+from ._class_probabilities import Link, LogLoss
+from ._feature_moments import Moments
 
 N_ALPHAS = 30  # number of penalties for alpha="auto"
 # The grid of penalties starts at _LEAST times the mean squared norm of the features,
@@ -64,7 +64,7 @@ class SampledRows(NamedTuple):
     are_all: bool  # whether the sample consists of all rows
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Solution(Value):
     """The coefficients for the best penalties, and the errors of all penalties."""
 
@@ -76,8 +76,6 @@ class Solution(Value):
     alpha: np.ndarray  # (k,)
     alphas: np.ndarray  # (n_alphas,), the candidates
     errors: np.ndarray  # (n_alphas, k), or (n_alphas, 1) if outputs share a penalty
-    log_losses: np.ndarray | None  # (n_alphas,), nan if unknown; None for regression
-    degrees_of_freedom: np.ndarray  # (n_alphas,), traces of the hat matrices
     score: float  # the score by which sigma is selected
     noise: np.ndarray  # (k,), infinite if it cannot be estimated
     mean_weight: float  # mean weight of the rows, without the class weights
@@ -99,7 +97,7 @@ class Solution(Value):
     # only for the best sigma
     calibration: Errors | Link | None = None
     sampler: Any = None  # computes the features; None if the rows are the features
-    table: tuple[dict[str, Any], ...] = ()  # the scores of each sigma
+    table: tuple[dict[str, Any], ...] = ()  # the errors of each sigma
 
     @property
     def intercept(self) -> np.ndarray:
@@ -464,8 +462,6 @@ class Regression:
             alpha=self._candidates[self.best],
             alphas=self._candidates,
             errors=self.errors,
-            log_losses=self.log_losses,
-            degrees_of_freedom=self.degrees_of_freedom,
             score=self.score,
             noise=self._noise,
             mean_weight=self.mean_weight,

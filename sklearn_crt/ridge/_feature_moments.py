@@ -1,19 +1,13 @@
-"""Features of rows, chunk by chunk, and their moments with targets."""
+"""Moments of features and targets, which are accumulated block by block."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from ..arrays.loops import exp_features
-from ..arrays.threads import blas_within_processors, effective_n_threads, in_threads
 from ..arrays.workspace import Workspace
-from ..maps import FeatureMap
-from ..rows import Rows, type_for_weights
-from ..sums.map_sums import map_of, third_party_features
+from ..rows import type_for_weights
 
 # The Gram matrix is accumulated block by block. A block has _ROWS_A_COLUMN times as
 # many rows as columns, or fewer if the block would exceed _BLOCK_BYTES, but at least
@@ -22,7 +16,7 @@ from ..sums.map_sums import map_of, third_party_features
 _LEAST_ROWS, _ROWS_A_COLUMN, _BLOCK_BYTES = 256, 2, 2**25
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Moments:
     """Weight, means and centred products of features Z and targets Y, in float64.
 
@@ -51,16 +45,16 @@ class Moments:
         gram += self.gram
         gram += other.gram
         return Moments(
-            weight,
-            self.z_mean + share * z,
-            self.y_mean + share * y,
-            gram,
-            self.cross + other.cross + np.outer(z, y * (share * self.weight)),
-            self.squares + other.squares + share * self.weight * y**2,
-            np.minimum(self.least, other.least),
-            np.maximum(self.most, other.most),
-            max(self.eps, other.eps),
-            self.n_rows + other.n_rows,
+            weight=weight,
+            z_mean=self.z_mean + share * z,
+            y_mean=self.y_mean + share * y,
+            gram=gram,
+            cross=self.cross + other.cross + np.outer(z, y * (share * self.weight)),
+            squares=self.squares + other.squares + share * self.weight * y**2,
+            least=np.minimum(self.least, other.least),
+            most=np.maximum(self.most, other.most),
+            eps=max(self.eps, other.eps),
+            n_rows=self.n_rows + other.n_rows,
         )
 
     def about_zero(self) -> Moments:
@@ -193,46 +187,3 @@ class MomentSums:
             eps=self._eps,
             n_rows=self._n_rows,
         )
-
-
-# ------------------------------------------------------------------------- features
-def width_of(path: Sequence[Any]) -> int | None:
-    """Return the number of features, or None if unknown until they are computed."""
-    source = map_of(path[0])
-    return source.n_components if isinstance(source, FeatureMap) else None
-
-
-def by_threads(function: Any, path: Sequence[Any], X: Rows) -> list[Any]:
-    """Return a function's results for consecutive parts of the rows, using threads."""
-    width = width_of(path)
-    if path[0] is not None and width is None:
-        # transformers of other packages manage their own threads
-        return [blas_within_processors(X.shape[0])(function, slice(None))]
-    n_threads = effective_n_threads(None, X.shape[0], width or X.shape[1])
-    return in_threads(function, X.shape[0], n_threads)
-
-
-def chunks_of(
-    path: Sequence[Any], X: Rows
-) -> Iterator[tuple[slice, Iterator[np.ndarray]]]:
-    """Yield chunks of rows, and the features that each sampler computes from them."""
-    sources = [map_of(member) for member in path]
-    if not isinstance(sources[0], FeatureMap):
-        for rows, features, _ in third_party_features(sources[0], X):
-            yield rows, iter((features,))
-        return
-    for source in sources:
-        source.frame.check(X)
-    with np.errstate(over="ignore"):  # the callers check for infinite values
-        paths = [s.iter_log_features(X, workspace=Workspace()) for s in sources]
-        for chunk in zip(*paths, strict=True):
-            yield chunk[0][0], (exp_features(*features) for _, *features in chunk)
-
-
-def features_of(path: Sequence[Any], X: Rows) -> list[np.ndarray]:
-    """Return the features that each sampler computes from all rows."""
-    blocks: list[list[np.ndarray]] = [[] for _ in path]
-    for _, features in chunks_of(path, X):
-        for found, Z in zip(blocks, features, strict=True):
-            found.append(Z.copy())  # the next chunk overwrites Z
-    return [np.concatenate(found) for found in blocks]

@@ -1,0 +1,57 @@
+"""Features of rows, chunk by chunk, for all candidates of sigma."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..arrays.loops import exp_features
+from ..arrays.threads import blas_within_processors, effective_n_threads, in_threads
+from ..arrays.workspace import Workspace
+from ..maps import FeatureMap
+from ..rows import Rows
+from ..sums.map_sums import map_of, third_party_features
+
+
+def width_of(path: Sequence[Any]) -> int | None:
+    """Return the number of features, or None if unknown until they are computed."""
+    source = map_of(path[0])
+    return source.n_components if isinstance(source, FeatureMap) else None
+
+
+def by_threads(function: Any, path: Sequence[Any], X: Rows) -> list[Any]:
+    """Return a function's results for consecutive parts of the rows, using threads."""
+    width = width_of(path)
+    if path[0] is not None and width is None:
+        # transformers of other packages manage their own threads
+        return [blas_within_processors(X.shape[0])(function, slice(None))]
+    n_threads = effective_n_threads(None, X.shape[0], width or X.shape[1])
+    return in_threads(function, X.shape[0], n_threads)
+
+
+def chunks_of(
+    path: Sequence[Any], X: Rows
+) -> Iterator[tuple[slice, Iterator[np.ndarray]]]:
+    """Yield chunks of rows, and the features that each sampler computes from them."""
+    sources = [map_of(member) for member in path]
+    if not isinstance(sources[0], FeatureMap):
+        for rows, features, _ in third_party_features(sources[0], X):
+            yield rows, iter((features,))
+        return
+    for source in sources:
+        source.frame.check(X)
+    with np.errstate(over="ignore"):  # the callers check for infinite values
+        paths = [s.iter_log_features(X, workspace=Workspace()) for s in sources]
+        for chunk in zip(*paths, strict=True):
+            yield chunk[0][0], (exp_features(*features) for _, *features in chunk)
+
+
+def features_of(path: Sequence[Any], X: Rows) -> list[np.ndarray]:
+    """Return the features that each sampler computes from all rows."""
+    blocks: list[list[np.ndarray]] = [[] for _ in path]
+    for _, features in chunks_of(path, X):
+        for found, Z in zip(blocks, features, strict=True):
+            found.append(Z.copy())  # the next chunk overwrites Z
+    return [np.concatenate(found) for found in blocks]
