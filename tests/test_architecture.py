@@ -1,6 +1,7 @@
 """What the page for contributors names is where the page says."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,13 @@ def test_names_are_in_the_files_beside_them():
                     missing.append((name, [path.name for path in files]))
     assert n_names > 60
     assert missing == []
+
+
+def test_layers_are_those_of_the_contract():
+    table = PAGE.read_text().partition("* - layer\n")[2]
+    rows = re.findall(r"(?m)^   \* - (.*)\n     - ", table)
+    listed = [{name.strip("/") for name in names_of(row)} for row in rows]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    contracts = contracts["tool"]["importlinter"]["contracts"]
+    (layers,) = (each["layers"] for each in contracts if each["type"] == "layers")
+    assert listed == [{*layer.split(" | ")} for layer in layers[::-1]]
