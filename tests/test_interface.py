@@ -344,3 +344,29 @@ def test_masked_values_are_not_used(estimator, X):
             weights = np.ma.masked_array(np.ones(60), mask=np.arange(60) < 3)
             with pytest.raises(ValueError, match="sample_weight is a masked array"):
                 clone(model).fit(X, y, sample_weight=weights)
+
+
+# ------------------------------------------------------ parameters of other packages
+@every_estimator
+def test_names_of_other_packages_are_explained(estimator, X):
+    known = estimator().get_params(deep=False)
+    assert {*inspect.signature(estimator).parameters} == known.keys()
+    if "sigma" in known:
+        for params, sigma in (({"gamma": 0.5}, 1), ({"length_scale": 4.0}, 0.25)):
+            message = rf"Use sigma = sqrt\(2 \* gamma\) = .* to sigma={sigma}\."
+            with pytest.raises(TypeError, match=message):
+                estimator(**params)
+            with pytest.raises(TypeError, match=message):
+                estimator().set_params(**params)
+        with pytest.raises(TypeError, match="has no parameter 'gamma'"):
+            estimator(gamma="scale")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'"):
+        estimator(nonsense=1)
+    if "kernel" in known and hasattr(estimator, "fit"):
+        y = X[:, 0] > 0
+        with pytest.raises(ValueError, match=r"is called 'gaussian'\. .* = 1 / length"):
+            estimator(kernel="rbf").fit(X, y)
+        with pytest.raises(ValueError, match="pass the rows as X"):
+            estimator(kernel="precomputed").fit(X, y)
+        with pytest.raises(ValueError, match="The 'kernel' parameter of"):
+            estimator(kernel="nonsense").fit(X, y)

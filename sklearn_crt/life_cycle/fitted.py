@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from abc import ABC, ABCMeta, abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
@@ -33,6 +33,11 @@ from ..arrays.validation import (
     fit_namespace_of,
     refuse_lazy,
     validate_rows,
+)
+from .other_names import (
+    EstimatorType,
+    refuse_other_kernels,
+    refuse_other_parameters,
 )
 
 # maximum number of entries of X that are kept before the map is fixed
@@ -193,7 +198,7 @@ class _NoValue:
         )
 
 
-class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
+class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=EstimatorType):
     """Base class of estimators and samplers that store one fitted value.
 
     A subclass validates rows in ``_read``, and creates an empty value from its
@@ -437,6 +442,33 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=ABCMeta):
                 stacklevel=2,
             )
         super().__setstate__(state)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set the parameters of this estimator.
+
+        Parameters
+        ----------
+        **params : dict
+            Values by name; ``NAME__KEY`` sets the parameter KEY of an estimator that is
+            the parameter NAME.
+
+        Returns
+        -------
+        self : object
+            This estimator.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If there is no parameter with a given name.
+        """
+        refuse_other_parameters(type(self), params)
+        return super().set_params(**params)
+
+    def _validate_params(self) -> None:
+        if isinstance(getattr(self, "kernel", None), str):
+            refuse_other_kernels(self, self._parameter_constraints["kernel"])
+        super()._validate_params()
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether the estimator is fitted."""

@@ -1,0 +1,69 @@
+"""Errors for the names that other packages give to parameters and kernels."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from abc import ABCMeta
+from collections.abc import Iterable, Mapping
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+# sigma as a function of parameters of other packages
+_SIGMA_OF = {
+    "gamma": lambda gamma: math.sqrt(2 * gamma),
+    "length_scale": lambda length_scale: 1 / length_scale,
+}
+_GAUSSIAN = "rbf", "squared_exponential", "sqexp", "se"
+
+
+class EstimatorType(ABCMeta):
+    """Type of estimator classes, whose constructors explain ``gamma=...``."""
+
+    # type checkers read the constructors of the classes
+    if not TYPE_CHECKING:
+
+        @property
+        def __signature__(cls) -> inspect.Signature:
+            signature = inspect.signature(cls.__init__)
+            return signature.replace(parameters=[*signature.parameters.values()][1:])
+
+        def __call__(cls, *args: Any, **params: Any) -> Any:
+            refuse_other_parameters(cls, params)
+            return super().__call__(*args, **params)
+
+
+def refuse_other_parameters(cls: Any, params: Mapping[str, Any]) -> None:
+    """Raise TypeError for ``gamma`` and ``length_scale``, stating sigma instead."""
+    if params.keys().isdisjoint(_SIGMA_OF):
+        return
+    known = cls._get_param_names()
+    for name in params.keys() & _SIGMA_OF.keys():
+        if name in known or "sigma" not in known:
+            continue
+        value, example = params[name], ""
+        if isinstance(value, Real) and 0 < float(value) < math.inf:
+            sigma = _SIGMA_OF[name](value)
+            example = f"; {name}={value!r} corresponds to sigma={sigma:.6g}"
+        raise TypeError(
+            f"{cls.__name__} has no parameter {name!r}. Use sigma = sqrt(2 * gamma) = "
+            f"1 / length_scale, by which the inputs are multiplied{example}."
+        )
+
+
+def refuse_other_kernels(estimator: Any, constraints: Iterable[Any]) -> None:
+    """Raise ValueError for kernels that have another name, or are not available."""
+    kernel, name = estimator.kernel, type(estimator).__name__
+    if kernel in _GAUSSIAN:
+        raise ValueError(
+            f"kernel={kernel!r} of {name} is called 'gaussian'. Its length scale is "
+            "set by sigma = sqrt(2 * gamma) = 1 / length_scale."
+        )
+    if kernel == "precomputed":
+        own = ""
+        if callable in constraints:
+            own = ", and a function of two arrays of rows as kernel"
+        raise ValueError(
+            f"{name} has no kernel='precomputed', because it computes kernels itself: "
+            f"pass the rows as X{own}."
+        )
