@@ -25,6 +25,8 @@ class EstimatorType(ABCMeta):
 
         @property
         def __signature__(cls) -> inspect.Signature:
+            if cls.__init__ is object.__init__:
+                return inspect.Signature()
             signature = inspect.signature(cls.__init__)
             return signature.replace(parameters=[*signature.parameters.values()][1:])
 
