@@ -20,6 +20,7 @@ from ..arrays.validation import refuse_device
 from ..life_cycle.fitted import Batch
 from ..life_cycle.intervals import SimilarityMixin
 from ..life_cycle.out_of_fold import METRIC_CONSTRAINTS
+from ..life_cycle.repeated_rows import warn_of_repeated_rows
 from ..life_cycle.supervised import SupervisedLifeCycle
 from ..rows import Sigma, TableLike
 from ..rows.raw_table import TableReader, read_table_and_targets, validated_table
@@ -219,7 +220,12 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
             clip=getattr(self, "clip", False),
             n_classes=self._n_classes,
             class_weight=class_weight,
+            calibrates=getattr(self, "calibrate", True),
         )
+
+    def _warn_after_fit(self, batch):
+        warn_of_repeated_rows(batch.X, batch.y, type(self).__name__)
+        super()._warn_after_fit(batch)
 
     def _warn_of_sums(self):
         """Warn if the weights are too large to be counts of repeated rows."""

@@ -335,7 +335,7 @@ class RidgeSums(MapSums):
         found = [solved(place, bool(self.balances)) for place in places]
         solutions, left_out = map(list, zip(*found, strict=True))
         best = _best_of(solutions)
-        if self.balances is None and settings.n_classes == 2:
+        if self.balances is None and settings.n_classes == 2 and settings.calibrates:
             solution, rows = solved(best, True)
             # log losses are comparable only if they are based on the same rows
             is_known = np.isfinite(rows.predictions).all()

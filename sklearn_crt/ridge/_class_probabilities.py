@@ -65,6 +65,22 @@ class Link:
         return found + self.proportion * (self.frequencies - found)
 
 
+@dataclass(frozen=True, eq=False)
+class ClippedIndicators:
+    """Predicted indicators as class probabilities, without calibration."""
+
+    frequencies: np.ndarray  # (n_classes,)
+
+    def probabilities(self, predictions: np.ndarray) -> np.ndarray:
+        """Return the indicators, between 0 and 1 and with sum 1, (n, n_classes)."""
+        if len(self.frequencies) == 1:
+            return np.ones((len(predictions), 1))
+        found = np.clip(indicators(predictions), 0, 1)
+        sums = found.sum(axis=1, keepdims=True)
+        # if no indicator is positive, the class is unknown
+        return np.where(sums > 0, found / np.where(sums > 0, sums, 1), self.frequencies)
+
+
 class LogLoss:
     """The log loss of probabilities that are calibrated on the same rows.
 

@@ -90,6 +90,11 @@ class RandomFeatureRidgeClassifier(
         ``"balanced"`` gives all classes the same total weight, and is not supported by
         ``partial_fit``. With class weights, probabilities refer to a population in
         which the classes have the weighted proportions.
+    calibrate : bool, default=True
+        Whether probabilities are calibrated (see Notes). If False, they are the
+        predicted indicators, limited to the range from 0 to 1 and divided by their sum,
+        so that they can be 0 and 1. If all of them are 0, they are replaced by the
+        class frequencies.
     metric : LearnedMetric or None, default=None
         A :class:`~sklearn_crt.LearnedMetric`, which is learned from the training rows,
         and in which distances are measured; it also scales the columns. The metric is
@@ -196,6 +201,7 @@ class RandomFeatureRidgeClassifier(
     _parameter_constraints: dict = {
         **BaseRandomFeatureRidge._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],
+        "calibrate": ["boolean"],
     }
 
     def __init__(
@@ -207,6 +213,7 @@ class RandomFeatureRidgeClassifier(
         alpha: float | ArrayLike | Literal["auto"] = "auto",
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
+        calibrate: bool = True,
         metric: Any = None,
         random_state: RandomState = None,
     ):
@@ -220,6 +227,7 @@ class RandomFeatureRidgeClassifier(
             random_state=random_state,
         )
         self.class_weight = class_weight
+        self.calibrate = calibrate
 
     @property
     def _n_classes(self):
@@ -236,7 +244,9 @@ class RandomFeatureRidgeClassifier(
     def _probabilities(self, rows):
         value = self._value
         found, _ = self._out_of_fold_predictions(value, rows)
-        return found if value.folds is None else value.folds(found)
+        if value.folds is None or not value.settings.calibrates:
+            return found
+        return value.folds(found)
 
     def _out_of_fold_predictions(self, value, rows):
         solution = value.solution

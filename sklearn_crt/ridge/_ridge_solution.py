@@ -13,7 +13,7 @@ from sklearn.utils.extmath import row_norms
 from .._compat import cached_property
 from .._values import Value
 from ..life_cycle.intervals import Distribution, Errors, LeftOut
-from ._class_probabilities import Link, LogLoss
+from ._class_probabilities import ClippedIndicators, Link, LogLoss
 from ._feature_moments import Moments
 
 N_ALPHAS = 30  # number of penalties for alpha="auto"
@@ -95,7 +95,7 @@ class Solution(Value):
     similarities: Distribution | None
     is_balanced: bool  # whether both of two classes have the same total weight
     # only for the best sigma
-    calibration: Errors | Link | None = None
+    calibration: Errors | Link | ClippedIndicators | None = None
     sampler: Any = None  # computes the features; None if the rows are the features
     table: tuple[dict[str, Any], ...] = ()  # the errors of each sigma
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..life_cycle.intervals import Errors, LeftOut
 from ..rows import Sigma
 from ..samplers._kernel_parameter import KernelLike
-from ._class_probabilities import Link
+from ._class_probabilities import ClippedIndicators, Link
 from ._feature_moments import Moments
 from ._ridge_solution import Solution
 
@@ -28,6 +28,7 @@ class Settings:
     clip: bool  # whether predictions are clipped to the range of the targets
     n_classes: int | None  # None for regression
     class_weight: np.ndarray | None  # (n_classes,); None if all weights are 1
+    calibrates: bool  # whether class probabilities are calibrated
 
     def targets(self, y: np.ndarray) -> np.ndarray:
         """Return the targets as a matrix (n, k), with indicators of the classes.
@@ -42,11 +43,13 @@ class Settings:
 
     def calibration(
         self, rows: LeftOut, solution: Solution, shares: np.ndarray | None
-    ) -> Errors | Link:
+    ) -> Errors | Link | ClippedIndicators:
         """Return the calibration, which is based on leave-one-out predictions.
 
         ``shares`` are the class proportions, (n_classes,), or None for regression.
         """
+        if shares is not None and not self.calibrates:
+            return ClippedIndicators(shares)
         if shares is not None:
             return Link.of(rows, shares, solution.n_rows)
         return Errors.of(rows, (solution.least, solution.most) if self.clip else None)

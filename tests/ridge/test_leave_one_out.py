@@ -369,6 +369,26 @@ def test_probabilities_are_calibrated(n_classes, rng):
 
 
 @pytest.mark.parametrize("n_classes", [1, 2, 3])
+def test_probabilities_without_calibration_are_the_indicators(n_classes, table, frozen):
+    X, y, weights = table
+    labels = np.digitize(y, [-0.5, 0.5][: n_classes - 1])
+    model = RandomFeatureRidgeClassifier(frozen, alpha=0.1, calibrate=False)
+    found = model.fit(X, labels, weights).predict_proba(3 * X)
+    Z = frozen.transform(3 * X)
+    indicators = Z @ model.coef_.T + model.intercept_
+    if n_classes == 2:  # the difference of the two indicators
+        indicators = np.concatenate([1 - indicators, 1 + indicators], axis=1) / 2
+    clipped = np.clip(indicators, 0, 1)
+    expected = clipped / clipped.sum(axis=1, keepdims=True)
+    assert_allclose(found, expected if n_classes > 1 else np.ones((80, 1)), atol=1e-9)
+    assert np.any(found == (0 if n_classes > 1 else 1))
+    # they do not depend on leave-one-out predictions, so weights count copies
+    copies = np.repeat(np.arange(80), weights.astype(int))
+    again = clone(model).fit(X[copies], labels[copies]).predict_proba(3 * X)
+    assert_allclose(again, found, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3])
 def test_probabilities_are_never_0_or_1(n_classes, rng):
     labels = np.repeat(np.arange(n_classes), 50)
     X = 10.0 * labels[:, None] + rng.standard_normal((50 * n_classes, 2))

@@ -417,6 +417,15 @@ def test_a_warning_for_weights_that_are_hardly_numbers_of_rows(table):
         model.fit(X, y, np.full(400, 11.0))
 
 
+def test_a_warning_for_rows_that_were_repeated_on_purpose(table):
+    X, y, _ = table
+    copies = np.repeat(np.arange(400), np.where(np.arange(400) < 100, 4, 1))
+    with pytest.warns(UserWarning, match="300 of 700 rows repeat another row together"):
+        RandomFeatureRidge("linear").fit(X[copies], y[copies])
+    cells = np.round(X)  # equal rows of a discrete table are independent
+    RandomFeatureRidge("linear").fit(cells, (y > 100.5).astype(float))
+
+
 def test_moments_do_not_cancel(rng):
     """Far from zero, in chunks: the products are those about the mean."""
     Z, y = rng.standard_normal((2000, 3)) + 1e7, rng.standard_normal(2000) - 1e8
