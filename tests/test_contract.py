@@ -288,10 +288,11 @@ def test_parts_of_hybrids_in_other_dimensions(part, n_features):
     check_sampler(part, n_features)
 
 
+@pytest.mark.slow  # test_every_public_sampler and the other hybrids are not
 @pytest.mark.parametrize(
     "params",
     [
-        pytest.param({"n_components": 16, "n_coefficients": 1}, marks=SLOW),
+        {"n_components": 16, "n_coefficients": 1},
         {"n_components": 4 * 2 * 6 + 10, "n_coefficients": 5, "kernel": "softmax"},
     ],
 )

@@ -213,6 +213,7 @@ def test_a_query_uses_one_model_while_another_thread_fits(rng, kind, name):
 # these, while the others have each estimator and each kind of fitted value.
 EXPENSIVE = [
     RandomFeatureRidge(),
+    RandomFeatureRidge(OPRFSampler(n_components=10)),
     RandomFeatureRidge(AnovaSampler(), n_components=20, random_state=0),
     RandomFeatureRidge(TrigRBFSampler(n_components=30)),
     RandomFeatureRidge(n_components=20, random_state=0),
@@ -241,7 +242,6 @@ SHARED = [
     LocalLinearClassifier(sigma=1.0, alpha=0.1),
     LocalLinearRegressor(Prototypes(5), sigma=1.0, alpha=0.1),
     RandomFeatureRidgeClassifier(TrigRBFSampler(n_components=30), sigma=1.0, alpha=1.0),
-    RandomFeatureRidge(OPRFSampler(n_components=10)),
     RandomFeatureRidge("linear"),
     NadarayaWatsonClassifier("linear"),
 ]

@@ -107,7 +107,13 @@ def labels_of_cells(rng, columns, slope):
     return X.astype(float), (rng.random(4000) < p).astype(int), p
 
 
-@pytest.mark.parametrize("columns", [(4, 4, 4), (2, 3), (2, 2, 2, 2, 2)])
+@pytest.mark.parametrize(
+    "columns",
+    [
+        (4, 4, 4),
+        *(pytest.param(c, marks=pytest.mark.slow) for c in ((2, 3), (2, 2, 2, 2, 2))),
+    ],
+)
 def test_labels_of_tables_with_few_distinct_rows(columns, rng):
     X, labels, p = labels_of_cells(rng, columns, 1.5)
     X = StandardScaler().fit_transform(X)
