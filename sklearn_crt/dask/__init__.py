@@ -3,8 +3,8 @@
 This package requires the extra ``dask``: ``pip install "sklearn-crt[dask]"``.
 """
 
-from .blocks import map_rows
 from .fitting import fit
+from .mapping import map_rows
 
 __all__ = ["fit", "map_rows"]
 __dir__ = __all__.copy  # so that dir() shows only public names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -14,80 +15,23 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
+from .._values import check_same_columns
 from ..arrays.threads import blas_within_processors
 from ..averages._base import BaseNadarayaWatson
 from ..averages._sigma_choice import SampledRows
-from ..life_cycle.fitted import (
-    Batch,
-    columns_of,
-    read_rows,
-    with_noted_params,
-    with_value,
-)
+from ..life_cycle.fitted import Batch, read_rows, with_noted_params, with_value
 from ..metric import LearnedMetric
-from ..metric._column_sigmas import N_DRAWN
 from ..ridge._base import BaseRandomFeatureRidge
 from ..ridge._candidate_sums import sampled_rows
-from ..rows import plain_targets
 from ..rows.raw_table import TableReader, validated_table
+from ..rows.row_sample import RowSample
 from ..samplers import BaseFeatureSampler, CentersRBFSampler
-from ..samplers._kernel_parameter import resolve_sampler
 from ..tables import AnovaSampler
-from .blocks import Blocks, FittedPart, sum_over_blocks, tree_sum
+from .blocks import Blocks
 
 E = TypeVar("E")
 _AHEAD = (StandardScaler, MinMaxScaler, MaxAbsScaler, FrozenEstimator)
-
-
-def read_statistics(sampler: Any, blocks: Blocks) -> Any:
-    """Return, as a lazy value, the statistics that a sampler collects from blocks."""
-    sampler._validate_params()
-    # created once, so that all blocks share one seed
-    parts = sampler, sampler._empty_value(None)
-    names = "X", "sample_weight"
-    return sum_over_blocks(blocks, _statistics_of, *parts, names=names)
-
-
-def _statistics_of(shell, empty, block):
-    sampler, batch = read_rows(shell, block.X, None, None, block.weights)
-    call = blas_within_processors(batch.X.shape[0])
-    return FittedPart(call(empty.read, batch, block.n_before), columns_of(sampler))
-
-
-def with_statistics(sampler: Any, found: FittedPart) -> Any:
-    """Return the sampler with the feature map that the statistics determine."""
-    return with_value(sampler, found.value.with_map(), found.noted)
-
-
-def labels(blocks: Blocks) -> Any:
-    """Return a lazy array of the sorted labels of all blocks."""
-    unique = dask.delayed(_unique, pure=False)
-    return tree_sum(_union, [unique(table) for table in blocks.select("y")])
-
-
-def _unique(table):
-    y = plain_targets(table[0])
-    if y.dtype.kind == "O":
-        _check_one_type(y.tolist())
-    return np.unique(y) if len(y) else None
-
-
-def _union(a, b):
-    _check_one_type([*a.tolist(), *b.tolist()])
-    return np.unique(np.concatenate([a, b]))
-
-
-def _check_one_type(labels):
-    """Raise ValueError if some labels are strings and others are numbers."""
-    of_kind: dict[bool, Any] = {}
-    for label in labels:
-        of_kind.setdefault(isinstance(label, str), label)
-    if len(of_kind) > 1:
-        raise ValueError(
-            "Mix of label input types (string and number) in y: among them are "
-            f"{of_kind[True]!r} and {of_kind[False]!r}. Convert all blocks of y to one "
-            "type, for instance with y.astype(str)."
-        )
+_SUMS = (BaseNadarayaWatson, BaseRandomFeatureRidge)
 
 
 def fit(
@@ -102,17 +46,15 @@ def fit(
 
     Use it for tables that do not fit into memory, or that are spread over a cluster.
     Each block is read twice: first for the statistics that determine the feature map,
-    then to accumulate the statistics of its features (for each candidate sigma in ridge
-    regression). Each block is read a third time to draw a sample of the rows if kernel
-    averages select ``sigma``, or if ridge regression learns one ``sigma`` per column. A
-    single pass suffices if the map is already fixed (``FrozenEstimator(sampler)``) and
-    ``classes`` is given. Each scaler in a pipeline requires an additional pass.
+    then to accumulate the sums of its features. Ridge regression and kernel averages
+    read each block another time for each sample of the rows from which they select
+    ``sigma``. There are further passes for each scaler in a pipeline, and to count the
+    rows if there are weights or if the lengths of the blocks are unknown (as in a
+    DataFrame).
 
-    Results are reproducible: the statistics are added in a tree of fixed order, so two
-    runs agree to the last bit, no matter which worker processes which block. Apart from
-    rounding, the results equal those of ``estimator.fit`` on all rows, with one
-    exception: if the lengths of the blocks are unknown (as in a DataFrame),
-    ``sigma="median"`` and hybrid samplers use a different sample of the rows.
+    Apart from rounding, the results equal those of ``estimator.fit`` on all rows. They
+    are reproducible: the parts are added in a tree of fixed order, so two runs agree to
+    the last bit, no matter which worker processes which block.
 
     Parameters
     ----------
@@ -121,10 +63,9 @@ def fit(
         averages (NadarayaWatsonClassifier, NadarayaWatsonRegressor) and of ridge
         regression (RandomFeatureRidge, RandomFeatureRidgeClassifier) must be
         ``"linear"``, a sampler of this package, or any transformer in a
-        ``FrozenEstimator``. ``LearnedMetric`` learns from a sample drawn from all
-        blocks, which is the same sample as for rows in memory. A pipeline must end in
-        one of these estimators; its other steps may be ``StandardScaler``,
-        ``MinMaxScaler``, ``MaxAbsScaler``, or any transformer in a ``FrozenEstimator``.
+        ``FrozenEstimator``. A pipeline must end in one of these estimators; its other
+        steps may be ``StandardScaler``, ``MinMaxScaler``, ``MaxAbsScaler``, or any
+        transformer in a ``FrozenEstimator``.
     X : dask.array.Array or dask.dataframe.DataFrame of shape (n_samples, n_features)
         Rows, in blocks of any length. Columns that are split into several blocks are
         joined.
@@ -178,38 +119,28 @@ def fit(
     True
     """
     made: Any = clone(estimator)
-    ahead: list[Any] = []
     last = made.steps[-1][1] if isinstance(made, Pipeline) else made
-    if isinstance(last, (BaseNadarayaWatson, BaseRandomFeatureRidge)):
-        fit_last, tables = _fit_sums, (X, y, sample_weight)
-    elif isinstance(last, LearnedMetric):
-        fit_last, tables = _fit_metric, (X, y, sample_weight)
-    elif isinstance(last, BaseFeatureSampler):
-        fit_last, tables = _fit_sampler, (X, None, sample_weight)
-    else:
+    is_sampler = isinstance(last, BaseFeatureSampler)
+    if not (is_sampler or isinstance(last, (*_SUMS, LearnedMetric))):
         raise TypeError(
             "sklearn_crt.dask.fit takes samplers that estimate a kernel, "
             "NadarayaWatsonClassifier, NadarayaWatsonRegressor, RandomFeatureRidge, "
             "RandomFeatureRidgeClassifier, LearnedMetric, and pipelines of scalers "
             f"that end in one of them, got {last!r}. {_instead(last)}"
         )
-    if last is made:
-        return fit_last(last, tables, ahead, classes)
-    _check_scalers(made)
-    for _, scaler in made.steps[:-1]:
-        if scaler not in (None, "passthrough"):
-            ahead.append(_fit_scaler(scaler, X, ahead))
-    scalers = iter(ahead)
-    made.steps = [
-        (name, step if step in (None, "passthrough") else next(scalers))
-        for name, step in made.steps[:-1]
-    ] + [(made.steps[-1][0], fit_last(last, tables, ahead, classes))]
-    return made
-
-
-def _check_scalers(pipeline):
-    """Raise TypeError if a step cannot be fitted block by block."""
-    for name, step in pipeline.steps[:-1]:
+    last._validate_params()
+    if y is None and not is_sampler:
+        raise ValueError(f"{type(last).__name__} needs y, the targets.")
+    if getattr(last, "_keeps_rows", False):
+        raise TypeError(
+            f"{last!r} keeps training rows, which blocks do not exchange. Use a "
+            "sampler, such as OPRFSampler(), or fit the estimator to a sample of the "
+            "rows in memory."
+        )
+    if classes is not None and not is_classifier(last):
+        raise ValueError("classes= is for classifiers.")
+    ahead = made.steps[:-1] if isinstance(made, Pipeline) else []
+    for name, step in ahead:
         if not (step in (None, "passthrough") or isinstance(step, _AHEAD)):
             raise TypeError(
                 f"Step {name!r} of the pipeline, {step!r}, cannot be fitted block by "
@@ -217,34 +148,26 @@ def _check_scalers(pipeline):
                 "MinMaxScaler, MaxAbsScaler and FrozenEstimator. Fit this step to a "
                 "sample of the rows, and wrap it in FrozenEstimator."
             )
+    blocks = Blocks.of(X, None if is_sampler else y, sample_weight)
+    for number, (name, step) in enumerate(ahead):
+        if step not in (None, "passthrough"):
+            scaler = _fitted_scaler(step, blocks)
+            made.steps[number] = name, scaler
+            blocks = blocks.transformed(scaler)
+    if isinstance(last, _SUMS):
+        fitted = _fit_sums(last, blocks, classes)
+    elif is_sampler:
+        fitted = _with_map(_computed(_lazy_statistics(last, blocks)))
+    else:
+        fitted = _computed(_lazy_total(last, blocks, _with_sampled_rows, None))
+    if last is made:
+        return fitted
+    made.steps[-1] = made.steps[-1][0], fitted
+    return made
 
 
-def _fit_scaler(scaler, X, ahead):
-    """Return the scaler after fitting it to one block after another."""
-    if isinstance(scaler, FrozenEstimator):
-        return scaler
-    blocks = Blocks(X, ahead=ahead)
-    learn = dask.delayed(_learn, pure=False)
-    last = dask.delayed(scaler, pure=False, traverse=False)
-    for number, table in enumerate(blocks.select("X")):
-        last = learn(last, blocks.layout, number, table)
-    fitted = last.compute()
-    return _or_raise(fitted if hasattr(fitted, "n_features_in_") else None)
-
-
-def _learn(scaler, layout, number, table):
-    X = layout.read(number, X=table[0])
-    # a copy is fitted, because a task must not modify the result of another task
-    return copy.deepcopy(scaler).partial_fit(X) if X.shape[0] else scaler
-
-
-def _fit_sampler(sampler, tables, ahead, classes):
-    X, y, sample_weight = tables
-    found = read_statistics(sampler, Blocks(X, y, sample_weight, ahead)).compute()
-    return with_statistics(sampler, _or_raise(found, sample_weight))
-
-
-def _instead(estimator):
+def _instead(estimator: Any) -> str:
+    """Return what to do with an estimator that cannot be fitted to blocks."""
     if isinstance(estimator, CentersRBFSampler):
         return (
             "CentersRBFSampler chooses centres among rows that it keeps, and blocks "
@@ -259,190 +182,220 @@ def _instead(estimator):
     return "For other estimators use dask-ml, or partial_fit block by block."
 
 
-def _fit_sums(model, tables, ahead, classes):
-    X, y, sample_weight = tables
-    model._validate_params()
-    if model._keeps_rows:
-        raise TypeError(
-            f"{model!r} keeps training rows, which blocks do not exchange. Use a "
-            "sampler, such as OPRFSampler(), or fit the estimator to a sample of the "
-            "rows in memory."
+# ------------------------------------------------------------------ totals of blocks
+def _lazy_total(
+    model: Any, blocks: Blocks, value_of_rows: Callable[..., Any], *shared: Any
+) -> Any:
+    """Return a lazy copy of a model whose value is the sum of those of the blocks."""
+    return blocks.total(_of_block, model, value_of_rows, shared, add=_merged)
+
+
+def _of_block(model, value_of_rows, shared, n_before, X, y, weights):
+    """Return a copy of a model with the value of a block, and with its columns."""
+    rest: tuple[Any, ...] = y, weights
+    if isinstance(model, BaseFeatureSampler):
+        rest = (None, None, weights)  # targets and keys are not used
+    model, batch = read_rows(model, X, *rest)
+    call = blas_within_processors(batch.X.shape[0])
+    return with_value(model, call(value_of_rows, model, batch, n_before, *shared))
+
+
+def _merged(model: Any, other: Any) -> Any:
+    check_same_columns(model, other)
+    return with_value(model, model._value + other._value)
+
+
+def _computed(total: Any) -> Any:
+    """Return the sum over the blocks, and raise ValueError if there were no rows."""
+    (found,) = dask.compute(total)
+    if found is None:
+        raise ValueError(
+            "Found array with 0 sample(s): all blocks are empty, or their weights are "
+            "zero. Sample weights must contain at least one non-zero number."
         )
-    transformer = model._transformer
-    if y is None:
-        raise ValueError(f"{type(model).__name__} needs y, the targets.")
-    blocks = Blocks(X, y, sample_weight, ahead)
-    sampler = _fitted_sampler(model, transformer, blocks, sample_weight, classes)
-    shell = model
-    if isinstance(sampler, AnovaSampler):
-        shell = _with_kernel(model, sampler)
-    if isinstance(model, BaseNadarayaWatson) and not isinstance(model.kernel, str):
-        _, selects_sigma = resolve_sampler(
-            model.kernel, model.sigma, type(model).__name__
+    return found
+
+
+def _with_sampled_rows(model, batch, n_before, empty):
+    """Return the sample of the rows from which a kernel or metric is learned.
+
+    ``empty`` is the value to which the rows are added; None creates a new one.
+    """
+    empty = model._empty_value(batch) if empty is None else empty
+    return replace(empty, n_before=n_before).plus(batch)
+
+
+# ----------------------------------------------------------- samplers and transformers
+def _lazy_statistics(sampler: Any, blocks: Blocks) -> Any:
+    """Return, as a lazy value, the sampler with the statistics of all blocks."""
+    # created once, so that all blocks share one seed
+    return _lazy_total(sampler, blocks, _statistics_of, sampler._empty_value(None))
+
+
+def _statistics_of(sampler, batch, n_before, empty):
+    return empty.read(batch, n_before)
+
+
+def _with_map(sampler: Any) -> Any:
+    """Return the sampler with the feature map that its statistics determine."""
+    return with_value(sampler, sampler._value.with_map())
+
+
+def _fitted_scaler(scaler: Any, blocks: Blocks) -> Any:
+    """Return the scaler after fitting it to one block after another."""
+    if isinstance(scaler, FrozenEstimator):
+        return scaler
+    learn = dask.delayed(_after_block, pure=False)
+    last = dask.delayed(scaler, pure=False, traverse=False)
+    for table in blocks.tables:
+        last = learn(last, table)
+    fitted = last.compute()
+    return _computed(fitted if hasattr(fitted, "n_features_in_") else None)
+
+
+def _after_block(scaler, table):
+    X, *_ = table
+    # a copy is fitted, because a task must not modify the result of another task
+    return copy.deepcopy(scaler).partial_fit(X) if X.shape[0] else scaler
+
+
+def _labels_of(n_before, X, y, weights):
+    _check_one_type(y.tolist() if y.dtype.kind == "O" else [])
+    return np.unique(y)
+
+
+def _union(a, b):
+    _check_one_type([*a.tolist(), *b.tolist()])
+    return np.unique(np.concatenate([a, b]))
+
+
+def _check_one_type(labels: list[Any]) -> None:
+    """Raise ValueError if some labels are strings and others are numbers."""
+    of_kind = {isinstance(label, str): label for label in labels}
+    if len(of_kind) > 1:
+        raise ValueError(
+            "Mix of label input types (string and number) in y: among them are "
+            f"{of_kind[True]!r} and {of_kind[False]!r}. Convert all blocks of y to one "
+            "type, for instance with y.astype(str)."
         )
-        if selects_sigma:
-            sampler = _with_best_sigma(model, sampler, blocks, sample_weight)
-    start = {"sampler": sampler, "is_fixed": True}
-    if isinstance(model, BaseRandomFeatureRidge):
-        start |= _choices_of_ridge(model, sampler, blocks, sample_weight)
-    found = sum_over_blocks(blocks, _sums_of, shell, start).compute()
-    found = _or_raise(found, sample_weight)
-    value, noted = replace(found.value, **start).fixed(), found.noted
-    if shell is not model:
-        value = replace(value, settings=replace(value.settings, kernel=model.kernel))
-        model, noted = with_noted_params(model, noted), {}
-    return _finished(model, value, noted)
 
 
-def _fitted_sampler(model, transformer, blocks, sample_weight, classes):
-    """Return the fitted transformer that computes the features; set ``classes_``."""
-    fixed = transformer is None or isinstance(transformer, FrozenEstimator)
-    sampler = transformer if fixed else clone(transformer)
-    reads_tables = isinstance(sampler, AnovaSampler)
-    reads_tables = reads_tables and isinstance(model, BaseRandomFeatureRidge)
-    if not (fixed or reads_tables or isinstance(sampler, BaseFeatureSampler)):
-        raise TypeError(
-            f"{sampler!r} has no statistics that blocks could exchange. Fit it "
-            "to a sample of the rows, and pass FrozenEstimator(sampler)."
-        )
-    found = None
-    if reads_tables:
-        found = sum_over_blocks(blocks, _reader_of, sampler)
-    elif not fixed:
-        found = read_statistics(sampler, blocks)
-    if not is_classifier(model):
-        if classes is not None:
-            raise ValueError("classes= is for classifiers.")
-        (found,) = dask.compute(found)
-    else:
-        if classes is not None:
-            _check_one_type(np.asarray(classes, dtype=object).tolist())
-        given = None if classes is None else np.unique(classes)
-        # in a single graph, work shared by rows and targets is done only once
-        found, there = dask.compute(found, labels(blocks) if given is None else None)
-        model.classes_ = given if given is not None else _or_raise(there)
-    if fixed:
-        return sampler
-    found = _or_raise(found, sample_weight)
-    if reads_tables:
-        return _fitted_to_tables(model, sampler, found, blocks)
-    return with_statistics(sampler, found)
-
-
-def _reader_of(sampler, block):
-    """Return the reader for the table in a block, and the columns of the table."""
+def _table_reader_of(sampler, n_before, X, y, weights):
+    """Return a copy of the sampler with the reader for the table in a block."""
     shell = copy.copy(sampler)
-    X = validated_table(shell, block.X, reset=True)
-    return FittedPart(TableReader.of(X, sampler.categories), columns_of(shell))
+    table = validated_table(shell, X, reset=True)
+    return with_value(shell, TableReader.of(table, sampler.categories))
 
 
-def _fitted_to_tables(model, sampler, found, blocks):
+def _fitted_to_tables(model: Any, sampler: Any, found: Any, blocks: Blocks) -> Any:
     """Return the sampler after fitting it to a sample of rows from all blocks."""
-    noted = {**found.noted, "_reader": found.value, "_fit_namespace": None}
-    sampler = with_noted_params(sampler, noted)
+    noted = {"_reader": found._value, "_fit_namespace": None}
+    sampler = with_noted_params(found, noted)
     y = np.zeros(0, np.intp if is_classifier(model) else np.float64)
     # created once, so that all blocks share one seed
     empty = sampler._empty_value(Batch(np.zeros((0, 0)), y, np.zeros(0)))
-    parts = _with_kernel(model, sampler), empty
-    total = sum_over_blocks(blocks, _sample_of_block, *parts).compute()
-    return with_value(sampler, total.value.frozen())
+    shell = _with_kernel(model, sampler)
+    total = _computed(_lazy_total(shell, blocks, _with_sampled_rows, empty))
+    return with_value(sampler, total._value.frozen())
 
 
-def _with_kernel(model, sampler):
+def _with_kernel(model: Any, sampler: Any) -> Any:
     """Return a copy of a model that reads tables as the sampler does."""
     shell = copy.copy(model)
     shell.kernel = FrozenEstimator(sampler)
     return shell
 
 
-def _sample_of_block(shell, empty, block):
-    """Return a sample of the rows of a block, from which a kernel or metric is learned.
+# ------------------------------------------------------------------ averages and ridge
+def _fit_sums(model: Any, blocks: Blocks, classes: Any) -> Any:
+    """Return averages or ridge regression after fitting them to the blocks."""
+    sampler = _fitted_sampler(model, blocks, classes)
+    is_ridge = isinstance(model, BaseRandomFeatureRidge)
+    start = {"sampler": sampler, "is_fixed": True}
+    if is_ridge:
+        start |= _choices_of_ridge(model, sampler, blocks)
+    elif not isinstance(model.kernel, str) and model._sampler_and_choice[1]:
+        start["sampler"] = _with_best_sigma(model, sampler, blocks)
+    reads_tables = isinstance(sampler, AnovaSampler)
+    shell = _with_kernel(model, sampler) if reads_tables else model
+    found = _computed(_lazy_total(shell, blocks, _sums_of, start, is_ridge))
+    value = replace(found._value, **start).fixed()
+    if reads_tables:
+        value = replace(value, settings=replace(value.settings, kernel=model.kernel))
+        found = with_noted_params(found, {"kernel": model.kernel})
+    fitted = with_value(found, value)
+    fitted._warn_of_sums()
+    return fitted
 
-    ``empty`` is the value to which the rows are added; None creates a new one.
-    """
-    model, batch = read_rows(shell, *block[:3])
-    if empty is None:
-        empty = model._empty_value(batch)
-    value = replace(empty, n_before=block.n_before).plus(batch)
-    return FittedPart(value, columns_of(model))
+
+def _sums_of(model, batch, n_before, start, is_ridge):
+    """Return the accumulated statistics of a block, without the feature map."""
+    start = {**start, "n_before": n_before} if is_ridge else start
+    return replace(model._empty_value(batch), **start).plus(batch).without_map()
 
 
-def _with_best_sigma(model, sampler, blocks, sample_weight):
+def _fitted_sampler(model: Any, blocks: Blocks, classes: Any) -> Any:
+    """Return the fitted transformer that computes the features; set ``classes_``."""
+    sampler = model._transformer
+    fixed = sampler is None or isinstance(sampler, FrozenEstimator)
+    is_ridge = isinstance(model, BaseRandomFeatureRidge)
+    reads_tables = is_ridge and isinstance(sampler, AnovaSampler)
+    found = labels = None
+    if reads_tables:
+        sampler = clone(sampler)
+        found = blocks.total(_table_reader_of, sampler, add=_merged)
+    elif isinstance(sampler, BaseFeatureSampler):
+        sampler = clone(sampler)
+        sampler._validate_params()
+        found = _lazy_statistics(sampler, blocks)
+    elif not fixed:
+        raise TypeError(
+            f"{sampler!r} has no statistics that blocks could exchange. Fit it "
+            "to a sample of the rows, and pass FrozenEstimator(sampler)."
+        )
+    if classes is not None:
+        _check_one_type(np.asarray(classes, dtype=object).tolist())
+        labels = np.unique(classes)
+    elif is_classifier(model):
+        labels = blocks.total(_labels_of, add=_union)
+    # in a single graph, work shared by rows and targets is done only once
+    found, labels = dask.compute(found, labels)
+    if is_classifier(model):
+        model.classes_ = _computed(labels)
+    if fixed:
+        return sampler
+    found = _computed(found)
+    if reads_tables:
+        return _fitted_to_tables(model, sampler, found, blocks)
+    return _with_map(found)
+
+
+def _with_best_sigma(model: Any, sampler: Any, blocks: Blocks) -> Any:
     """Return the sampler with the best ``sigma`` for a sample of the rows."""
-    found = sum_over_blocks(blocks, _sample_of, model).compute()
-    found = _or_raise(found, sample_weight)
-    rows = found.value.few
-    batch = Batch(rows.X, rows.y, rows.weights)
-    value = with_value(model, None, found.noted)._empty_value(batch)
-    return value.with_best_sigma(sampler, found.value).sampler
+    found = _computed(_lazy_total(model, blocks, _rows_of_averages))
+    rows = found._value.few
+    value = found._empty_value(Batch(rows.X, rows.y, rows.weights))
+    return value.with_best_sigma(sampler, found._value).sampler
 
 
-def _sample_of(shell, block):
-    """Return those rows of a block that may be used to choose sigma."""
-    model, batch = read_rows(shell, *block[:3])
-    rows = SampledRows.of([batch], model._empty_value(batch).targets, block.n_before)
-    return FittedPart(rows, columns_of(model))
+def _rows_of_averages(model, batch, n_before):
+    return SampledRows.of([batch], model._empty_value(batch).targets, n_before)
 
 
-def _or_raise(found, sample_weight=None):
-    if found is None and sample_weight is not None:
-        raise ValueError("Sample weights must contain at least one non-zero number.")
-    if found is None:
-        raise ValueError("Found array with 0 sample(s): all blocks are empty.")
-    return found
-
-
-def _choices_of_ridge(model, sampler, blocks, sample_weight):
+def _choices_of_ridge(model: Any, sampler: Any, blocks: Blocks) -> dict[str, Any]:
     """Return fields of ``RidgeSums``: the candidates for sigma, or the selected one."""
     batch = Batch(np.zeros((0, 0)), np.zeros(0), np.zeros(0))
     value = replace(model._empty_value(batch), sampler=sampler)
 
-    def sampled(size: int) -> Any:
-        found = sum_over_blocks(blocks, _rows_of_ridge, model, size).compute()
-        return _or_raise(found, sample_weight).value
+    def sampled(size: int) -> RowSample:
+        return _computed(_lazy_total(model, blocks, _rows_of_ridge, size))._value
 
-    if value.learns_columns:
-        value = value.with_columns_of(sampled(N_DRAWN))
-    value = value.with_candidates()
-    if len(value.path) > 1:
-        n_rows = sampler._value.statistics.query.n_rows
-        size = value.n_rows_for_sigma(n_rows)
-        if size is not None:
-            value = value.with_best_sigma_of_sample(sampled(size), n_rows)
+    statistics = getattr(getattr(sampler, "_value", None), "statistics", None)
+    n_rows = 0 if statistics is None else statistics.query.n_rows
+    value = value.with_best_sigma_of(sampled, n_rows)
     names = "sigmas_of_columns", "path", "balances", "scores_before"
     return {name: getattr(value, name) for name in names}
 
 
-def _rows_of_ridge(shell, size, block):
-    """Return a sample of a block's rows, from which sigma is learned or selected."""
-    model, batch = read_rows(shell, *block[:3])
-    return FittedPart(sampled_rows([batch], size, block.n_before), columns_of(model))
-
-
-def _sums_of(shell, start, block):
-    """Return the accumulated statistics of a block, without the feature map."""
-    model, batch = read_rows(shell, *block[:3])
-    value = model._empty_value(batch)
-    if isinstance(model, BaseRandomFeatureRidge):
-        start = {**start, "n_before": block.n_before}
-    value = replace(value, **start)
-    value = blas_within_processors(batch.X.shape[0])(value.plus, batch)
-    return FittedPart(value.without_map(), columns_of(model))
-
-
-def _fit_metric(metric, tables, ahead, classes):
-    X, y, sample_weight = tables
-    metric._validate_params()
-    if y is None:
-        raise ValueError("LearnedMetric needs y, the targets.")
-    blocks = Blocks(X, y, sample_weight, ahead)
-    found = sum_over_blocks(blocks, _sample_of_block, metric, None).compute()
-    found = _or_raise(found, sample_weight)
-    return _finished(metric, found.value, found.noted)
-
-
-def _finished(estimator, value, noted):
-    """Return a copy with the value that the blocks gave; warn as ``fit`` does."""
-    model = with_value(estimator, value, noted)
-    model._warn_of_sums()
-    return model
+def _rows_of_ridge(model, batch, n_before, size):
+    return sampled_rows([batch], size, n_before)

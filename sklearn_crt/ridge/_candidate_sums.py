@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -131,7 +131,11 @@ class RidgeSums(MapSums):
         return replace(super()._without_rows(), path=(), moments=(), sample=None)
 
     def _with_sums_of_kept(self, step: Step) -> RidgeSums:
-        return self._with_best_sigma_of(self.kept)._with_sums_of(self.kept, step)
+        batches, n_rows = self.kept, sum(batch.X.shape[0] for batch in self.kept)
+        value = replace(self, kept=()).with_best_sigma_of(
+            lambda size: sampled_rows(batches, size), n_rows
+        )
+        return value._with_sums_of(batches, step)
 
     def _with_sums_of(
         self, batches: tuple[Batch, ...], step: Step = no_step
@@ -191,14 +195,14 @@ class RidgeSums(MapSums):
         return max(rows.weight, rows.n_rows)
 
     @property
-    def learns_columns(self) -> bool:
+    def _learns_columns(self) -> bool:
         """Whether candidates with one sigma per column are learned."""
         if not self.selects_sigma:
             return False
         few = 1 < self.sampler.n_features_in_ <= MOST_LEARNED
         return few and is_row_kernel(self.settings.kernel)
 
-    def with_columns_of(self, sample: RowSample) -> RidgeSums:
+    def _with_columns_of(self, sample: RowSample) -> RidgeSums:
         """Return the sums with one sigma per column, learned from the sample."""
         X = as_kind(sample.X, np.ndarray)
         codes = None if self.settings.n_classes is None else sample.y
@@ -206,27 +210,25 @@ class RidgeSums(MapSums):
         found = sigmas_of_columns(*known, self.sampler.sigma_, self._n_rows)
         return replace(self, sigmas_of_columns=found)
 
-    def _with_best_sigma_of(self, batches: tuple[Batch, ...]) -> RidgeSums:
-        """Return the sums for the sigma that is best on a sample of the rows.
+    def with_best_sigma_of(
+        self, sampled: Callable[[int], RowSample], n_rows: int
+    ) -> RidgeSums:
+        """Return a copy with the sigma that is best on a sample of the rows.
 
         The moments of all rows are then needed for this sigma only. With few rows, all
-        candidates are kept instead.
+        candidates are kept instead. ``sampled`` draws a sample of a given size from all
+        ``n_rows`` rows.
         """
-        value = replace(self, kept=())
-        if self.learns_columns:
-            value = value.with_columns_of(sampled_rows(batches, N_DRAWN))
-        value = value.with_candidates()
-        n_rows = sum(batch.X.shape[0] for batch in batches)
-        size = value.n_rows_for_sigma(n_rows)
+        value = self
+        if self._learns_columns:
+            value = value._with_columns_of(sampled(N_DRAWN))
+        value = replace(value, path=value._members())
+        size = value._n_rows_for_sigma(n_rows)
         if size is None:
             return value
-        return value.with_best_sigma_of_sample(sampled_rows(batches, size), n_rows)
+        return value._with_best_sigma_of_sample(sampled(size), n_rows)
 
-    def with_candidates(self) -> RidgeSums:
-        """Return a copy with a fitted sampler for each candidate sigma."""
-        return replace(self, path=self._members())
-
-    def n_rows_for_sigma(self, n_rows: int) -> int | None:
+    def _n_rows_for_sigma(self, n_rows: int) -> int | None:
         """Return the size of the sample on which sigma is selected.
 
         It is None if all candidates are kept, because there are few rows or there is a
@@ -246,7 +248,7 @@ class RidgeSums(MapSums):
         width = self.n_components or n_rows
         return width >= _WIDE and n_rows > width // 2
 
-    def with_best_sigma_of_sample(self, part: RowSample, n_rows: int) -> RidgeSums:
+    def _with_best_sigma_of_sample(self, part: RowSample, n_rows: int) -> RidgeSums:
         """Return a copy with the sigma that is best on a sample of all ``n_rows``."""
         path, width = self.path, self.n_components
         if width is not None and self._is_wide(n_rows):
