@@ -20,7 +20,8 @@ from ..arrays.namespaces import joined, to_host
 from ..arrays.validation import as_kind
 from ..life_cycle.fitted import Batch, Step, no_step
 from ..rows import Centers, Frame, Rows, Sigma, Statistics, resolve_sigma
-from ..rows.centers import DIGITS, allocate, distinct_rows, split_groups
+from ..rows.centers import DIGITS, allocate, split_groups
+from ..rows.distinct_rows import distinct_rows
 from ..samplers._kernel_parameter import (
     ROW_KERNEL_CONSTRAINTS,
     RowKernelLike,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._compat import warn
-from ..rows.centers import distinct_rows
+from ..rows.distinct_rows import distinct_rows
 
 _MANY = 0.1  # proportion of rows that repeat another row
 _DISTINCT = 0.5  # proportion of distinct values in a column

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from ..arrays.loops import sq_norms
 from ..arrays.namespaces import joined
-from ..arrays.validation import plain_sparse
+from .distinct_rows import distinct_rows
 from .frame import Frame
 from .inputs import DenseInputs, Inputs, Rows
 
@@ -66,9 +65,9 @@ class Centers:
         return Centers(self.points[index], self.weights[index])
 
     def distinct(self) -> tuple[Centers, np.ndarray]:
-        """Return the distinct points, sorted by content, and the index of each point.
+        """Return the distinct points with their total weights, and each point's index.
 
-        The weight of a distinct point is the total weight of its copies.
+        Copies of a point would make kernel matrices singular, and clusters empty.
         """
         # -> (n_points,)
         first, places = distinct_rows(self.points)
@@ -199,53 +198,6 @@ def split_groups(
         order = own[np.argsort(rows[own, column], kind="stable")]
         parts += np.array_split(order, 2)
     return labels
-
-
-def distinct_rows(
-    rows: Rows, y: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the indices of distinct rows, and the distinct row that equals each row.
-
-    These are the ``return_index`` and ``return_inverse`` of ``numpy.unique(rows,
-    axis=0)``: rows are sorted by the first column, then by the second and so on. If
-    targets are given, rows count as equal only if their targets are equal, too.
-    """
-    # y (n_rows,) or (n_rows, n_outputs) -> (n_distinct,), (n_rows,)
-    if y is not None:
-        _, places = distinct_rows(rows)
-        return distinct_rows(np.column_stack([places, y]))
-    if sparse.issparse(rows):
-        keys = _keys_of_sparse(rows)
-    else:
-        table = _sortable(rows)
-        n_bytes = table.dtype.itemsize * table.shape[1]
-        keys = table.view(np.dtype((np.void, n_bytes))).ravel()
-    _, first, places = np.unique(keys, return_index=True, return_inverse=True)
-    return first, places
-
-
-def _sortable(values: np.ndarray) -> np.ndarray:
-    """Convert floats to integers whose bytes sort in the same order as the numbers."""
-    bits = np.add(values, 0.0, dtype=np.float64, order="C").view(np.int64)  # no -0.0
-    return (bits ^ ((bits >> 63) | np.int64(-(2**63)))).astype(">i8")
-
-
-def _keys_of_sparse(rows: sparse.csr_array) -> np.ndarray:
-    """Return sort keys of sparse rows; equal rows have equal keys."""
-    # -> (n_rows,)
-    rows = plain_sparse(rows).copy()
-    rows.eliminate_zeros()
-    # The keys have the sort order of the dense rows. If only one of two rows has an
-    # entry in the first column in which they differ, it is the smaller row if the entry
-    # is negative, and the larger one otherwise. Columns are therefore numbered in
-    # ascending order for negative and in descending order for positive entries.
-    zeros, index = 2**56, rows.indices.astype(np.int64)
-    heads = np.where(rows.data < 0, index, 2 * zeros - index).astype(">i8")
-    entries = np.stack([heads, _sortable(rows.data)], axis=1).astype(">i8").tobytes()
-    bounds, end = 16 * rows.indptr.astype(np.int64), zeros.to_bytes(8, "big")
-    contents = [entries[start:stop] + end for start, stop in pairwise(bounds.tolist())]
-    places = {content: k for k, content in enumerate(sorted(set(contents)))}
-    return np.array([places[content] for content in contents])
 
 
 def group_means(

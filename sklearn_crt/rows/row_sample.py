@@ -11,6 +11,7 @@ from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import euclidean_distances
 
 from ..arrays.namespaces import joined, taken, to_host
+from .distinct_rows import distinct_rows
 from .inputs import Rows
 
 Seed = int | tuple[int, ...]
@@ -164,17 +165,12 @@ class RowSample:
         return float(distances[order[middle]])
 
     def distinct(self) -> tuple[Rows, np.ndarray]:
-        """Return the distinct rows and their total weights, in a random order."""
+        """Return the distinct rows and their total weights."""
         # -> (n_distinct, n_features), (n_distinct,)
-        rows, weights = self.X, self.weights
-        if rows.shape[0] == 0:  # all weights were zero
-            return np.zeros((1, rows.shape[1]), rows.dtype), np.ones(1)
-        direction = np.random.default_rng(0).standard_normal(rows.shape[1])
-        order = np.argsort(rows @ direction, kind="stable")
-        rows, weights = rows[order], weights[order]
-        changes = rows[1:] != rows[:-1]
-        first = np.append(True, np.asarray(changes.sum(axis=1)).ravel() > 0)
-        return rows[first], np.add.reduceat(weights, np.flatnonzero(first))
+        if self.X.shape[0] == 0:  # all weights were zero
+            return np.zeros((1, self.X.shape[1]), self.X.dtype), np.ones(1)
+        first, places = distinct_rows(self.X)
+        return self.X[first], np.bincount(places, self.weights)
 
 
 def _priorities(

@@ -473,7 +473,8 @@ def test_bins_of_numbers(rng):
         means, _ = means_of_targets(targets, 60)
         assert_allclose(means, np.rint(means), atol=1e-6)  # equal targets are together
     means, _ = means_of_targets(y, 4)  # too few for bins
-    assert np.all(np.abs(means - np.rint(means)) > 1e-3)
+    # the mean of mixed targets is an integer only by chance
+    assert np.count_nonzero(np.abs(means - np.rint(means)) > 1e-3) >= 3
 
 
 def test_only_prototypes_have_prototypes(iris):
