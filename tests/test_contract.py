@@ -31,7 +31,8 @@ from sklearn_crt.samplers import (
     clustered_hybrid,
     gaussian_hybrid,
 )
-from sklearn_crt.testing import assert_coupling, check_sampler, contract_rows
+from sklearn_crt.testing import assert_coupling, check_sampler
+from sklearn_crt.testing.estimates import contract_rows
 
 from .cases import sampler_classes
 

@@ -1,11 +1,13 @@
 """Fitting on Dask's collections, against fitting on the same rows in memory."""
 
+import functools
 import pickle
 import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import LogisticRegression
@@ -186,6 +188,26 @@ def test_the_order_of_sums_is_fixed(scheduler, table):
             fits.append(crt_dask.fit(model, lazy(X, (10, D)), labels))
     assert_array_equal(sums_of(fits[0]), sums_of(fits[1]))
     assert fits[0].kernel_.A_ == fits[1].kernel_.A_
+
+
+def merged(model, X, *targets, **options):
+    """Return a model after ``partial_fit`` on copies for all blocks, and ``merge``."""
+    add = dask.delayed(lambda *block: clone(model).partial_fit(*block, **options))
+    blocks = zip(*(each.to_delayed().ravel() for each in (X, *targets)), strict=True)
+    parts = dask.compute(*(add(*block) for block in blocks))
+    return functools.reduce(lambda a, b: a.merge(b), parts)
+
+
+@pytest.mark.parametrize("kind", [NadarayaWatsonRegressor, RandomFeatureRidge])
+def test_fit_equals_partial_fit_and_merge(kind, table):
+    X, _, y, _ = table
+    lazily = lazy(X, (300, D)), lazy(y, 300)
+    sampler = OPRFSampler(sigma=0.7, n_components=32, random_state=0)
+    kernel = FrozenEstimator(merged(sampler, lazily[0]).freeze())
+    expected = merged(kind(kernel), *lazily)
+    found = crt_dask.fit(kind(sampler), *lazily)
+    assert_array_equal(found.predict(QUERIES), expected.predict(QUERIES))
+    assert_array_equal(found.kernel_.frequencies_, kernel.frequencies_)
 
 
 def test_blocks_exchange_sums_and_no_maps(table):

@@ -20,10 +20,12 @@ from sklearn_crt.samplers import ComplexExponentialSampler, PositiveRBFSampler
 from sklearn_crt.testing import (
     assert_coupling,
     assert_invariant,
-    assert_mean,
     assert_nested,
     assert_unbiased,
     assert_variance,
+)
+from sklearn_crt.testing.estimates import (
+    assert_mean,
     block_estimates,
     contract_rows,
     seed_estimates,

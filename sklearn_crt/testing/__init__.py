@@ -17,10 +17,6 @@ from .checks import (
     assert_variance,
     check_sampler,
 )
-from .estimates import assert_mean as assert_mean
-from .estimates import block_estimates as block_estimates
-from .estimates import contract_rows as contract_rows
-from .estimates import seed_estimates as seed_estimates
 
 __all__ = [
     "assert_coupling",

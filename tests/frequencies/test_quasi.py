@@ -9,7 +9,8 @@ from scipy.stats import qmc
 from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.extend import Independent, chi_law
 from sklearn_crt.frequencies import Halton, Sobol
-from sklearn_crt.testing import assert_unbiased, seed_estimates
+from sklearn_crt.testing import assert_unbiased
+from sklearn_crt.testing.estimates import seed_estimates
 
 COUPLINGS = {"halton": Halton, "sobol": Sobol}
 FAMILY = 1e-6

@@ -25,8 +25,8 @@ from sklearn_crt.testing import (
     assert_nested,
     assert_unbiased,
     assert_variance,
-    contract_rows,
 )
+from sklearn_crt.testing.estimates import contract_rows
 
 COUPLINGS = [StructuredOrthogonal(), StructuredSimplex()]
 

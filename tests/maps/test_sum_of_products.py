@@ -17,7 +17,8 @@ from sklearn_crt.samplers import (
     HybridSampler,
     PositiveRBFSampler,
 )
-from sklearn_crt.testing import assert_variance, contract_rows
+from sklearn_crt.testing import assert_variance
+from sklearn_crt.testing.estimates import contract_rows
 
 from ..hybrids import KINDS, hybrid, named
 

@@ -17,12 +17,8 @@ from sklearn_crt.samplers import (
     PoissonSampler,
     PositiveRBFSampler,
 )
-from sklearn_crt.testing import (
-    assert_mean,
-    check_sampler,
-    contract_rows,
-    seed_estimates,
-)
+from sklearn_crt.testing import check_sampler
+from sklearn_crt.testing.estimates import assert_mean, contract_rows, seed_estimates
 
 from ..hybrids import named, optimal_parts
 

@@ -21,12 +21,8 @@ from sklearn_crt.samplers import (
     PositiveRBFSampler,
     TrigRBFSampler,
 )
-from sklearn_crt.testing import (
-    assert_coupling,
-    assert_variance,
-    check_sampler,
-    contract_rows,
-)
+from sklearn_crt.testing import assert_coupling, assert_variance, check_sampler
+from sklearn_crt.testing.estimates import contract_rows
 
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
 

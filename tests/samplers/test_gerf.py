@@ -10,14 +10,8 @@ from sklearn_crt import NadarayaWatsonClassifier, OPRFSampler, TrigRBFSampler
 # the second moment and its minimum, formulas that a fitted sampler shows at one point
 from sklearn_crt.maps import IsotropicQuadratic, log_rho
 from sklearn_crt.samplers import GERFSampler, PositiveRBFSampler, _gerf
-from sklearn_crt.testing import (
-    assert_mean,
-    assert_unbiased,
-    assert_variance,
-    check_sampler,
-    contract_rows,
-    seed_estimates,
-)
+from sklearn_crt.testing import assert_unbiased, assert_variance, check_sampler
+from sklearn_crt.testing.estimates import assert_mean, contract_rows, seed_estimates
 
 
 def optimal_A(q, d):

@@ -20,7 +20,8 @@ from sklearn_crt.samplers import (
     LaplacianSampler,
     MaternSampler,
 )
-from sklearn_crt.testing import assert_unbiased, assert_variance, block_estimates
+from sklearn_crt.testing import assert_unbiased, assert_variance
+from sklearn_crt.testing.estimates import block_estimates
 
 SAMPLERS = [MaternSampler, LaplacianSampler, ExponentialPowerSampler]
 every_sampler = pytest.mark.parametrize("sampler", SAMPLERS)

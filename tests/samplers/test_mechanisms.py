@@ -7,7 +7,7 @@ from scipy import special
 
 from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.samplers import PositiveRBFSampler
-from sklearn_crt.testing import assert_mean, seed_estimates
+from sklearn_crt.testing.estimates import assert_mean, seed_estimates
 from sklearn_crt.theory import rf_conformity_gap, rff_gap
 
 POSITIVE = [PositiveRBFSampler, OPRFSampler]

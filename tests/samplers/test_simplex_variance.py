@@ -9,7 +9,8 @@ from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.extend import Orthogonal, Simplex, chi_law
 from sklearn_crt.maps import IsotropicQuadratic
 from sklearn_crt.samplers import GERFSampler, PositiveRBFSampler, SimplexRBFSampler
-from sklearn_crt.testing import assert_mean, assert_variance, seed_estimates
+from sklearn_crt.testing import assert_variance
+from sklearn_crt.testing.estimates import assert_mean, seed_estimates
 from sklearn_crt.theory import (
     rf_conformity,
     rf_conformity_gap,

@@ -11,7 +11,7 @@ from sklearn.metrics import pairwise_distances_argmin
 
 from sklearn_crt import TrigRBFSampler
 from sklearn_crt.samplers import ClusteredSampler
-from sklearn_crt.testing import assert_mean, contract_rows
+from sklearn_crt.testing.estimates import assert_mean, contract_rows
 
 from ...hybrids import hybrid
 

@@ -10,7 +10,7 @@ from sklearn_crt import (
     NadarayaWatsonClassifier,
     NadarayaWatsonRegressor,
 )
-from sklearn_crt.testing import assert_mean
+from sklearn_crt.testing.estimates import assert_mean
 
 from ...hybrids import KINDS, hybrid
 

@@ -32,7 +32,7 @@ from sklearn_crt.samplers import (
     clustered_hybrid,
     gaussian_hybrid,
 )
-from sklearn_crt.testing import contract_rows
+from sklearn_crt.testing.estimates import contract_rows
 
 from ...hybrids import KINDS, hybrid, named
 
