@@ -17,7 +17,7 @@ from ..arrays.namespaces import (
     to_namespace_of,
 )
 from ..arrays.validation import to_fit_namespace
-from ..life_cycle.supervised import LabelsMixin
+from ..life_cycle.supervised import LabelsMixin, LogProbabilitiesMixin
 from ..rows import Sigma, TableLike
 from ..samplers._kernel_parameter import KernelLike
 from ..sums.errors import trust
@@ -27,7 +27,9 @@ from ._fitted_averages import RowAverages
 from ._targets import OneHot
 
 
-class NadarayaWatsonClassifier(LabelsMixin, ClassifierMixin, BaseNadarayaWatson):
+class NadarayaWatsonClassifier(
+    LabelsMixin, LogProbabilitiesMixin, ClassifierMixin, BaseNadarayaWatson
+):
     r"""Nadaraya-Watson classification: class frequencies weighted by a kernel.
 
     The frequency of a class is the fraction of the total kernel weight that its

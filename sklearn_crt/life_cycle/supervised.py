@@ -14,7 +14,13 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from .._compat import _check_partial_fit_first_call, _fit_context
 from .._values import check_names, check_same_params, copied
-from ..arrays.namespaces import asarray_like, taken, to_host, to_namespace_of
+from ..arrays.namespaces import (
+    asarray_like,
+    namespace_of,
+    taken,
+    to_host,
+    to_namespace_of,
+)
 from ..arrays.validation import validate_rows
 from ..rows import (
     TableLike,
@@ -262,7 +268,31 @@ class LabelsMixin:
         return self
 
 
-class ProbabilitiesMixin:
+class LogProbabilitiesMixin:
+    """Mixin of classifiers, which adds the logarithms of the probabilities."""
+
+    predict_proba: Any
+
+    def predict_log_proba(self, X: TableLike) -> np.ndarray:
+        """Predict the logarithms of the class probabilities.
+
+        Parameters
+        ----------
+        X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+            Rows for which predictions are made, of the same kind as in ``fit``.
+
+        Returns
+        -------
+        log_probabilities : ndarray of shape (n_samples, n_classes)
+            Natural logarithms of the class probabilities, in the order of ``classes_``.
+            The logarithm of a probability of 0 is minus infinity.
+        """
+        found = self.predict_proba(X)
+        with np.errstate(divide="ignore"):
+            return namespace_of(found).log(found)
+
+
+class ProbabilitiesMixin(LogProbabilitiesMixin):
     """Mixin of classifiers that predict the class with the largest probability."""
 
     classes_: np.ndarray
