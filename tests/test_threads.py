@@ -8,6 +8,8 @@ from functools import partial
 import numpy as np
 import pytest
 from sklearn.base import clone, is_regressor
+from sklearn.preprocessing import FunctionTransformer
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklearn_crt import (
     AnovaSampler,
@@ -301,3 +303,26 @@ def test_threads_do_not_wait_for_what_others_compute_once():
     over.set()
     slow.join(60)
     assert found == [3.0, 2.0]
+
+
+def n_blas_threads():
+    """Return the largest number of threads of a BLAS library."""
+    found = [each for each in threadpool_info() if each["user_api"] == "blas"]
+    return max(each["num_threads"] for each in found)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+def test_fits_to_few_rows_use_one_blas_thread(method, rng):
+    """On a busy machine, two threads that wait for each other take 20 times as long."""
+    X, found = rng.normal(size=(300, 2)), []
+
+    class Watched(FunctionTransformer):
+        def fit(self, X, y=None):
+            found.append(n_blas_threads())
+            return super().fit(X, y)
+
+    with threadpool_limits(2):
+        before = n_blas_threads()
+        getattr(RandomFeatureRidge(Watched()), method)(X, X[:, 0])
+        assert n_blas_threads() == before
+    assert found == [1]

@@ -26,7 +26,7 @@ from .._compat import (
 )
 from .._values import Value, check_same_columns, copied, same
 from ..arrays.namespaces import joined
-from ..arrays.threads import blas_within_processors
+from ..arrays.threads import blas_for_fit
 from ..arrays.validation import (
     check_fit_namespace,
     convert_fit_namespace,
@@ -263,7 +263,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=EstimatorTyp
         model = without_value(self)  # a copy, so that a fit that fails changes nothing
         batch = model._read(X, *rest, first=True, final=True)
         model._note_params()
-        call = blas_within_processors(batch.X.shape[0])
+        call = blas_for_fit(batch.X.shape[0])
         model._value = call(model._value_for, batch, step)
         model._warn_after_fit(batch)
         self.__dict__ = model.__dict__  # atomic: threads use the old or the new model
@@ -281,7 +281,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=EstimatorTyp
         batch = model._read(X, *rest, first=first, final=False)
         before = model._empty_value(batch) if first else model._value
         before.check_can_grow("partial_fit")
-        model._value = blas_within_processors(batch.X.shape[0])(before.plus, batch)
+        model._value = blas_for_fit(batch.X.shape[0])(before.plus, batch)
         self.__dict__ = model.__dict__
         return self
 

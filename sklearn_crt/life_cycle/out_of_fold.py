@@ -26,7 +26,7 @@ from sklearn.utils import column_or_1d
 from .._compat import HasMethods
 from .._values import Value
 from ..arrays.namespaces import taken, to_host
-from ..arrays.threads import blas_within_processors
+from ..arrays.threads import blas_for_fit
 from .fitted import Batch, LifeCycle, Step, computed_once, no_step, without_value
 
 METRIC_CONSTRAINTS = [HasMethods(["fit", "transform"]), None]
@@ -482,7 +482,7 @@ class OutOfFoldMixin(LifeCycle):
         if batch is None or batch.X.shape[0] >= FEW_ROWS:
             return None
         model = self._with_params_of_fit()
-        call = blas_within_processors(batch.X.shape[0])
+        call = blas_for_fit(batch.X.shape[0])
         return computed_once(
             value, "folds_of_few_rows", lambda: call(model._folds_of_rows, batch)
         )

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from ..arrays.threads import with_one_blas_thread
 from ._columns import ColumnFeatures
 from ._gradients import most_evidence
 from ._training_rows import TrainingRows
@@ -59,7 +60,8 @@ def sigmas_of_columns(
     if not (table.targets.size and columns.kept.size):
         return (same,)
     known = columns.standardised(table.X), table.targets, table.weights
-    _, logs = most_evidence(*known, _STAGES, _PENALTY)
+    # its matrices are small, so several threads would only wait for each other
+    _, logs = with_one_blas_thread(most_evidence, *known, _STAGES, _PENALTY)
     # rounded to quarter octaves, which hardly ever depend on rounding errors
     octaves = np.rint(logs[:-1] * (4 / math.log(2))) / 4
     found, mean = [], octaves.mean()

@@ -20,6 +20,7 @@ from scipy.optimize import minimize
 
 from ..arrays.loops import sq_distances, weights_from_logs
 from ..arrays.sincos import sincos
+from ..arrays.threads import with_one_blas_thread
 
 # For each stage: number of rows, maximum number of L-BFGS iterations, and the increase
 # in log evidence below which the search stops. The last stage needs many iterations
@@ -165,7 +166,9 @@ def learn_evidence(
     diagonal matrix of squared scales, and the mean outer product of the gradients.
     """
     # X (n, d), targets (n, k), weights (n,) -> (d, d)
-    process, parameters = most_evidence(X, targets, weights)
+    # its matrices are small, so several threads would only wait for each other
+    found = with_one_blas_thread(most_evidence, X, targets, weights)
+    process, parameters = found
     squares = np.exp(2 * parameters[:-1])
     products = process.gradient_products(parameters)
     trace = max(np.trace(products), np.finfo(float).tiny)
