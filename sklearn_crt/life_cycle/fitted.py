@@ -35,6 +35,7 @@ from ..arrays.validation import (
     validate_rows,
 )
 from .other_names import (
+    OTHER_KERNELS,
     EstimatorType,
     refuse_other_kernels,
     refuse_other_parameters,
@@ -466,8 +467,9 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=EstimatorTyp
         return super().set_params(**params)
 
     def _validate_params(self) -> None:
-        if isinstance(getattr(self, "kernel", None), str):
-            refuse_other_kernels(self, self._parameter_constraints["kernel"])
+        kernel = getattr(self, "kernel", None)
+        if isinstance(kernel, str) and kernel in OTHER_KERNELS:
+            refuse_other_kernels(self)
         super()._validate_params()
 
     def __sklearn_is_fitted__(self) -> bool:

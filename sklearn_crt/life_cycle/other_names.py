@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from abc import ABCMeta
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ _SIGMA_OF = {
     "length_scale": lambda length_scale: 1 / length_scale,
 }
 _GAUSSIAN = "rbf", "squared_exponential", "sqexp", "se"
+OTHER_KERNELS = {*_GAUSSIAN, "precomputed"}
 
 
 class EstimatorType(ABCMeta):
@@ -31,14 +32,13 @@ class EstimatorType(ABCMeta):
             return signature.replace(parameters=[*signature.parameters.values()][1:])
 
         def __call__(cls, *args: Any, **params: Any) -> Any:
-            refuse_other_parameters(cls, params)
+            if not params.keys().isdisjoint(_SIGMA_OF):
+                refuse_other_parameters(cls, params)
             return super().__call__(*args, **params)
 
 
 def refuse_other_parameters(cls: Any, params: Mapping[str, Any]) -> None:
     """Raise TypeError for ``gamma`` and ``length_scale``, stating sigma instead."""
-    if params.keys().isdisjoint(_SIGMA_OF):
-        return
     known = cls._get_param_names()
     for name in params.keys() & _SIGMA_OF.keys():
         if name in known or "sigma" not in known:
@@ -53,19 +53,18 @@ def refuse_other_parameters(cls: Any, params: Mapping[str, Any]) -> None:
         )
 
 
-def refuse_other_kernels(estimator: Any, constraints: Iterable[Any]) -> None:
-    """Raise ValueError for kernels that have another name, or are not available."""
+def refuse_other_kernels(estimator: Any) -> None:
+    """Raise ValueError for a kernel that has another name, or is not available."""
     kernel, name = estimator.kernel, type(estimator).__name__
     if kernel in _GAUSSIAN:
         raise ValueError(
             f"kernel={kernel!r} of {name} is called 'gaussian'. Its length scale is "
             "set by sigma = sqrt(2 * gamma) = 1 / length_scale."
         )
-    if kernel == "precomputed":
-        own = ""
-        if callable in constraints:
-            own = ", and a function of two arrays of rows as kernel"
-        raise ValueError(
-            f"{name} has no kernel='precomputed', because it computes kernels itself: "
-            f"pass the rows as X{own}."
-        )
+    own = ""
+    if callable in estimator._parameter_constraints.get("kernel", ()):
+        own = ", and a function of two arrays of rows as kernel"
+    raise ValueError(
+        f"{name} has no kernel={kernel!r}, because it computes kernels itself: pass "
+        f"the rows as X{own}."
+    )
