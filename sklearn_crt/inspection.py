@@ -1,4 +1,4 @@
-"""Matplotlib displays of prediction intervals and of their coverage."""
+"""Prediction intervals of pipelines, and Matplotlib displays of intervals."""
 
 from __future__ import annotations
 
@@ -9,26 +9,100 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, check_consistent_length, check_scalar
+from sklearn.utils.validation import check_is_fitted
 
 from .life_cycle.intervals import check_coverage
+from .rows import TableLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CoverageDisplay", "PredictionIntervalDisplay"]
+__all__ = ["CoverageDisplay", "PredictionIntervalDisplay", "predict_interval"]
 __dir__ = __all__.copy  # so that dir() shows only public names
 
 _N_VALUES = 200  # number of values of the column for which targets are predicted
 _N_GROUPS = 10  # number of groups of rows, formed by similarity to the training data
 
 
+def predict_interval(
+    estimator: Any, X: TableLike, *, coverage: float = 0.9
+) -> np.ndarray:
+    """Predict intervals with a fitted estimator, pipeline or search.
+
+    Pipelines and searches of scikit-learn have no method ``predict_interval``. This
+    function applies the steps of a pipeline before the last one to the rows, and calls
+    the method of the last step, or that of the best estimator of a search.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted estimator with the method ``predict_interval``, or a fitted pipeline or
+        search that contains it.
+    X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
+        Rows for which predictions are made, of the same kind as in ``fit``.
+    coverage : float, default=0.9
+        Proportion of new targets that the intervals should contain, between 0 and 1.
+
+    Returns
+    -------
+    bounds : ndarray of shape (n_samples, 2) or (n_samples, n_outputs, 2)
+        Lower and upper bounds of the intervals.
+
+    Raises
+    ------
+    TypeError
+        If the estimator has no prediction intervals.
+
+    See Also
+    --------
+    CoverageDisplay : Plot of the coverage for test rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn_crt import RandomFeatureRidge
+    >>> from sklearn_crt.inspection import predict_interval
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> y = X[:, 0] + np.random.default_rng(1).normal(size=300)
+    >>> model = make_pipeline(StandardScaler(), RandomFeatureRidge(random_state=0))
+    >>> predict_interval(model.fit(X, y), X, coverage=0.8).shape
+    (300, 2)
+    """
+    model, rows = _resolved(estimator, X)
+    if not hasattr(type(model), "predict_interval"):
+        raise TypeError(
+            f"{model!r} has no method predict_interval. Regressors of sklearn_crt have "
+            "it, such as RandomFeatureRidge and LocalLinearRegressor; a pipeline must "
+            "end in one of them."
+        )
+    return model.predict_interval(rows, coverage)
+
+
+def _resolved(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """Return the last estimator in pipelines and searches, and the rows it predicts."""
+    while True:
+        if isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+        elif hasattr(estimator, "refit"):  # a search over parameters
+            check_is_fitted(estimator, "best_estimator_")
+            estimator = estimator.best_estimator_
+        elif isinstance(estimator, Pipeline):
+            if len(estimator.steps) > 1:
+                X = estimator[:-1].transform(X)
+            estimator = estimator[-1]
+        else:
+            return estimator, X
+
+
 def _result(estimator: Any, method: str, X: Any, *options: Any) -> np.ndarray:
-    """Call a method of an estimator, or of the last step of a pipeline."""
-    if hasattr(estimator, "steps"):
-        X = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X
-        estimator = estimator[-1]
-    return np.asarray(getattr(estimator, method)(X, *options))
+    """Call a method of an estimator, or of the last step of a pipeline or search."""
+    model, rows = _resolved(estimator, X)
+    return np.asarray(getattr(model, method)(rows, *options))
 
 
 def axes_or_new(ax: Any) -> Any:

@@ -2,12 +2,19 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_crt import LocalLinearRegressor, RandomFeatureRidge
-from sklearn_crt.inspection import CoverageDisplay, PredictionIntervalDisplay
+from sklearn_crt.inspection import (
+    CoverageDisplay,
+    PredictionIntervalDisplay,
+    predict_interval,
+)
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
@@ -94,3 +101,24 @@ def test_options_are_checked(table):
             display.from_estimator(model, X, y[1:])
     with pytest.raises(ValueError, match="feature"):
         PredictionIntervalDisplay.from_estimator(model, X, feature=2)
+
+
+def test_intervals_of_pipelines_and_searches(rng):
+    """Rows pass through the steps ahead, also inside a search."""
+    X = rng.standard_normal((100, 2))
+    y = X[:, 0] + rng.standard_normal(100)
+    model = RandomFeatureRidge(n_components=20, random_state=0)
+    pipeline = make_pipeline(StandardScaler(), model).fit(X, y)
+    rows = pipeline[0].transform(X)
+    expected = pipeline[-1].predict_interval(rows, 0.8)
+    assert_array_equal(predict_interval(pipeline[-1], rows, coverage=0.8), expected)
+    assert_array_equal(predict_interval(pipeline, X, coverage=0.8), expected)
+    grid = {"randomfeatureridge__fit_intercept": [True]}
+    search = GridSearchCV(pipeline, grid, cv=2).fit(X, y)
+    assert_array_equal(predict_interval(search, X, coverage=0.8), expected)
+    nested = make_pipeline("passthrough", search).fit(X, y)
+    assert_array_equal(predict_interval(nested, X, coverage=0.8), expected)
+    with pytest.raises(NotFittedError, match="not fitted"):
+        predict_interval(GridSearchCV(pipeline, grid), X)
+    with pytest.raises(TypeError, match="has no method predict_interval"):
+        predict_interval(LinearRegression(), X)
