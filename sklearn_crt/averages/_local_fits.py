@@ -29,6 +29,10 @@ _FLOOR = 1e-7  # smallest penalty, in units of the squared length scale
 # Linear fits extrapolate over at most this many local standard deviations, unless the
 # targets contain hardly any noise. Few queries near the training rows reach the limit.
 _MOST_DEVIATIONS = 20.0
+# If the leave-one-out error is known, the limit is _LIMIT divided by the proportion of
+# the variance that is not explained, and at least _LEAST_LIMIT. Hardly any row that is
+# distributed as the training rows is so far from its neighbours.
+_LIMIT, _LEAST_LIMIT = 3.0, 5.0
 # variances below this multiple of the mean square times machine epsilon count as zero
 _ROUNDING = 1e3
 # For each query, the moments of d columns take d^2 / 2 numbers. With more than
@@ -284,7 +288,7 @@ class LocalLinear(Targets):
         """
         if self.are_labels:
             return self
-        return replace(self, limit=1 / min(max(error, 1e-300), 1 / _MOST_DEVIATIONS))
+        return replace(self, limit=max(_LEAST_LIMIT, _LIMIT / max(error, 1e-300)))
 
     def reduced(self) -> Targets:
         return self.plain if self.alphas == (np.inf,) else self

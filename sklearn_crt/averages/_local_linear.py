@@ -135,10 +135,10 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     alpha : float, array-like or "auto", default="auto"
         Ridge penalty on the slopes, relative to the mean local variance of the
         features: 0 means no penalty, and infinity yields the kernel average. If several
-        penalties are given, the one with the lowest leave-one-out error is selected,
-        but only if its error is more than one standard error below the error of the
-        largest penalty; otherwise the largest penalty is used. ``"auto"`` compares
-        infinity, the powers of ten from 10 to 0.0001, and 0.
+        penalties are given, the one with the lowest leave-one-out error is selected.
+        With few rows, the largest penalty is used unless the gain is more than a
+        fraction of its standard error: a half with up to 80 rows, and 40 / n with n
+        rows. ``"auto"`` compares infinity, the powers of ten from 10 to 0.0001, and 0.
     clip : bool, default=False
         Whether to clip predictions to the range of the training targets. Linear fits
         may exceed this range when they extrapolate beyond the training rows.
@@ -197,8 +197,9 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
     The length :math:`\sqrt{(x - m)^\top (G + \lambda I)^{-1} (x - m)}` of the
     difference :math:`x - m`, in local standard deviations, is therefore limited to 20
     by shortening longer differences. If ``sigma`` or ``alpha`` was selected, the limit
-    is :math:`1 / (1 - R^2)` where this exceeds 20, because there is less noise to
-    magnify. Here :math:`R^2` is the leave-one-out coefficient of determination; for
+    is :math:`3 / (1 - R^2)`, but at least 5, because the noise that would be magnified
+    is known. Hardly any row from the distribution of the training rows reaches it. Here
+    :math:`R^2` is the leave-one-out coefficient of determination; for
     several outputs, the values of :math:`1 - R^2` are added up.
 
     With more than 1000 training rows, those whose kernel value is at most a thousandth
@@ -286,10 +287,10 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     alpha : float, array-like or "auto", default="auto"
         Ridge penalty on the slopes, relative to the mean local variance of the
         features: 0 means no penalty, and infinity yields the kernel average. If several
-        penalties are given, the one with the lowest leave-one-out error is selected,
-        but only if its error is more than one standard error below the error of the
-        largest penalty; otherwise the largest penalty is used. ``"auto"`` compares
-        infinity, the powers of ten from 10 to 0.0001, and 0.
+        penalties are given, the one with the lowest leave-one-out error is selected.
+        With few rows, the largest penalty is used unless the gain is more than a
+        fraction of its standard error: a half with up to 80 rows, and 40 / n with n
+        rows. ``"auto"`` compares infinity, the powers of ten from 10 to 0.0001, and 0.
     class_weight : dict or "balanced", default=None
         Dictionary that maps each label to the factor by which the weights of its rows
         are multiplied; classes that are not listed have weight 1. ``"balanced"`` gives

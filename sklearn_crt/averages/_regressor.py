@@ -34,6 +34,10 @@ _RESIDUAL_SIGMA = 0.5
 # larger weights. The kernel that compares predictions has this length scale, in units
 # of their standard deviation.
 _PREDICTION_LENGTH_SCALE = 0.5
+# If a row is left out, its prediction moves away from its target. If predictions vary
+# little otherwise, their kernel would select rows with similar errors. It is therefore
+# omitted if the predictions have less than this proportion of the targets' variance.
+_LEAST_VARIANCE = 0.1
 _ROWS_OF_PRIOR = 2.0  # the mean squared residual counts as this many rows
 # a prediction from n rows has a variance of 3 / n times the noise variance
 _ROWS_OF_FIT = 3.0
@@ -125,6 +129,8 @@ class Residuals:
         own = self.predictions[:, output]
         mean = np.average(own, weights=self.weights)
         variance = np.average((own - mean) ** 2, weights=self.weights)
+        if variance < _LEAST_VARIANCE * self.spread[output] ** 2:
+            return 0.0
         width = _PREDICTION_LENGTH_SCALE * np.sqrt(variance)
         if width <= 1e-10 * abs(mean):  # predictions are equal up to rounding
             return 0.0

@@ -46,6 +46,10 @@ _MOST_PRODUCTS = 2**32
 # frequencies are smoothed by adding _ADDED rows, divided equally among the classes, so
 # that frequencies based on few rows are uncertain even if all labels agree.
 _LOG_LOSS, _ADDED = 0.5, 0.3
+# A smaller penalty than the largest is chosen if its error is lower by this number of
+# standard errors, or by _ROWS_OF_BETTER / n with more than a few rows. Without this
+# limit, linear fits would be chosen by chance if there are few rows.
+_BETTER, _ROWS_OF_BETTER = 0.5, 40
 TIE = 1e-6  # errors or probabilities with a smaller relative difference count as equal
 _QUERY_ROWS, _KEY_ROWS = 125, 1024  # rows whose kernel values are computed at a time
 
@@ -252,7 +256,8 @@ def _search(octaves, finer, batches, encoded, targets) -> Best:
         least = errors.min(axis=1)
         best = int((least <= least.min() * (1 + TIE)).argmax())
         plain, fits = (rows[j, errors[j].argmin()] for j in (0, best))
-        if not is_significant(plain - fits, weights):
+        n_errors = min(_BETTER, _ROWS_OF_BETTER / len(weights))
+        if not is_significant(plain - fits, weights, n_errors):
             best = 0
         # If all distinct rows are equally far apart, as for a one-hot encoded category,
         # all narrow kernels make the same predictions.

@@ -539,3 +539,17 @@ def test_slopes_continue_beyond_the_training_rows(n_rows, may_ignore):
         model = LocalLinearRegressor(sigma=n_rows / 8, alpha=0)
         found = model.fit(X, np.sin(X[:, 0])).predict(queries)
         assert_allclose(found, expected, atol=0.01)
+
+
+def test_noise_does_not_hide_slopes():
+    """A linear fit is chosen although its error is lower by less than its deviation."""
+    alphas, errors = [], []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, Q = rng.normal(size=(2, 1000, 3))
+        y = 5 * X[:, 0] + 4 * rng.normal(size=1000)
+        model = LocalLinearRegressor().fit(X, y)
+        alphas.append(model.alpha_)
+        errors.append(np.std(model.predict(Q) - 5 * Q[:, 0]))
+    assert np.all(np.isfinite(alphas))
+    assert np.mean(errors) < 0.35

@@ -358,3 +358,20 @@ def test_standard_deviations_need_the_rows(kernel, rows):
     model = NadarayaWatsonRegressor(kernel).fit(X, y)
     with pytest.raises(AttributeError, match="use the exact kernel"):
         model.predict(Q, return_std=True)
+
+
+@pytest.mark.parametrize("model", [NadarayaWatsonRegressor(), LocalLinearRegressor()])
+def test_intervals_where_rows_hardly_predict_the_targets(model):
+    """Nearly constant predictions of left-out rows move away from their targets.
+
+    If a kernel compared them, it would select rows with similar errors, and intervals
+    would cover 0.55 to 0.88.
+    """
+    covered = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(1200, 40)), rng.normal(size=1200)
+        low, high = clone(model).fit(X[:200], y[:200]).predict_interval(X[200:]).T
+        covered.append(np.mean((low <= y[200:]) & (y[200:] <= high)))
+    # 1200 residuals and 6000 new rows: five standard errors are 0.047
+    assert abs(np.mean(covered) - 0.9) < 0.047
