@@ -29,6 +29,7 @@ OWN_WARNINGS = (
     r"|.*on a sample of rows the stated error|This hybrid needs|\d+ maps need"
     r"|All rows are equal|A norm \|w\| of|Kernel values of"
     r"|For \d+ rows, \w+ computes features"
+    r"|\d+ of \d+ rows repeat another row"
 )
 
 
