@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._compat import Interval, StrOptions
-from ..arrays.namespaces import constant, joined, namespace_of
-from ..life_cycle.out_of_fold import METRIC_CONSTRAINTS
+from ..arrays.namespaces import constant, joined, namespace_of, to_host
+from ..life_cycle.out_of_fold import METRIC_CONSTRAINTS, OutOfFoldErrors
 from ..rows import Sigma, TableLike
 from ..samplers._kernel_parameter import (
     ROW_KERNEL_CONSTRAINTS,
@@ -91,7 +91,8 @@ class LocalLinearMixin(BaseNadarayaWatson):
         them, because the weights change with the row as well.
         """
         model, rows = self._query(X, "slopes")
-        keys, n_features = model._value.solution, model.n_features_in_
+        value, n_features = model._value, rows.shape[1]
+        keys = value.solution
         targets = keys.targets
         if isinstance(targets, LocalLinear):
             keys = keys.with_targets(targets.solved_for(Slopes))
@@ -100,7 +101,12 @@ class LocalLinearMixin(BaseNadarayaWatson):
             size = rows.shape[0], n_features * targets.n_averages
             values = constant(size, 0.0, rows)
         shape = values.shape[0], n_features, targets.n_averages
-        return self._cast(namespace_of(values).reshape(values, shape), X)
+        found = namespace_of(values).reshape(values, shape)
+        if value.metric is not None:
+            found = value.metric._slopes_before(to_host(found), model._rows_as_given)
+            if isinstance(value.folds, OutOfFoldErrors) and value.folds.shrinkage:
+                found = found * value.folds.shrinkage.slope
+        return self._cast(found, X)
 
 
 class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):

@@ -172,7 +172,8 @@ class RowWeightsMixin:
         r"""Return the weights of the training rows in the predictions.
 
         They show on which training rows a prediction is based. The prediction of a
-        regressor is the sum of the training targets multiplied by these weights; the
+        regressor, before it is shrunk towards the mean target because of a metric or of
+        groups, is the sum of the training targets multiplied by these weights; the
         frequency of a class, which ``predict_proba`` calibrates, is the sum of the
         weights of its rows.
 

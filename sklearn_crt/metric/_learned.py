@@ -103,11 +103,13 @@ class LearnedMetric(
     r"""Learn a transformation after which nearby rows have similar targets.
 
     This supervised transformer rescales and rotates the columns so that Euclidean
-    distance reflects how the target varies. Use it as the first step of a pipeline
-    whose final estimator is local linear regression, a kernel average, nearest
-    neighbours, ridge regression on random features, or a support vector machine.
-    Columns and directions that are unrelated to the target are shrunk. Columns are
-    standardised first, so that their units do not matter.
+    distance reflects how the target varies. Pass it as the parameter ``metric`` of
+    local linear regression, kernel averages or ridge regression on random features,
+    whose intervals and probabilities then allow for the fact that the metric is learned
+    from the same rows. With nearest neighbours, a support vector machine or another
+    model, use it as the first step of a pipeline. Columns and directions that are
+    unrelated to the target are shrunk. Columns are standardised first, so that their
+    units do not matter.
 
     Parameters
     ----------
@@ -381,6 +383,22 @@ class LearnedMetric(
         model, rows = self._query(X, "transform")
         refuse_device(model, rows, "")
         return to_namespace_of(_in_metric_of(model._value, rows), X)
+
+    def _slopes_before(self, slopes: np.ndarray, rows: Any) -> np.ndarray:
+        """Return derivatives by the columns of validated rows, by the chain rule.
+
+        ``slopes`` are the derivatives of functions by the transformed columns.
+        """
+        # (n_rows, n_columns, k) -> (n_rows, n_features, k)
+        metric = self._value.solution
+        X = as_kind(rows, np.ndarray)
+        of_features, columns = metric.features.slopes(X)
+        products = np.einsum("rf,nrk->nfk", metric.components, slopes)
+        products *= of_features[:, :, None]
+        found = np.zeros((X.shape[0], X.shape[1], slopes.shape[2]))
+        for feature, column in enumerate(columns):
+            found[:, column] += products[:, feature]
+        return found
 
     def _mapped(self, rows: Any) -> Array:
         """Transform validated rows, regardless of the configured output container."""

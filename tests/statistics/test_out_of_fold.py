@@ -173,6 +173,21 @@ def test_numbers_in_a_metric(model, n_rows, rng):
     assert_allclose(single.predict(Q.astype(np.float32)), mean, atol=0.05)
 
 
+@pytest.mark.parametrize("columns", ["linear", "hats"])
+def test_slopes_in_a_metric_are_derivatives(columns, rng):
+    """For a wide kernel, slopes are the derivatives of the predictions."""
+    X = rng.normal(size=(400, 3)) * [1, 10, 1]
+    y = 2 * X[:, 0] + 0.1 * rng.normal(size=400)
+    metric = LearnedMetric(method="agop", columns=columns, random_state=0)
+    model = LocalLinearRegressor(sigma=1e-3, alpha=0.0, metric=metric).fit(X, y)
+    rows, step = X[:20] + 1e-3, 1e-5
+    for j in range(3):
+        moved = rows.copy()
+        moved[:, j] += step
+        expected = (model.predict(moved) - model.predict(rows)) / step
+        assert_allclose(model.slopes(rows)[:, j, 0], expected, atol=1e-3)
+
+
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=str)
 def test_labels_in_a_metric(model):
     X, y = load_iris(return_X_y=True)
