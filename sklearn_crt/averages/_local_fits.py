@@ -38,6 +38,8 @@ _ROUNDING = 1e3
 # For each query, the moments of d columns take d^2 / 2 numbers. With more than
 # _MOST_COLUMNS columns, slopes are therefore computed for the leading directions only.
 _MOST_COLUMNS, _N_DIRECTIONS = 40, 24
+# smaller variances along principal directions, relative to the largest, count as zero
+_NO_VARIANCE = 1e-12
 # If there are at most _ALL_ROWS training rows, each query uses all of them. Otherwise
 # it uses rows whose kernel values exceed a limit. The limit is lowered, in at most
 # _STEPS steps, until they have at least the share _LEAST_SHARE of the sample weights.
@@ -78,9 +80,12 @@ class LocalLinear(Targets):
         share = to_host(weights).astype(np.float64)
         share = share / share.sum()
         x = x - share @ x
-        directions = np.linalg.eigh((x.T * share) @ x)[1]
+        variances, directions = np.linalg.eigh((x.T * share) @ x)
+        # rounding errors determine directions along which the rows do not vary
+        n_varying = int(np.sum(variances > _NO_VARIANCE * variances[-1]))
+        n_directions = max(1, min(n_varying, _N_DIRECTIONS))
         # a copy, because a view would keep all directions in memory and in pickles
-        return replace(self, basis=directions[:, : -_N_DIRECTIONS - 1 : -1].copy())
+        return replace(self, basis=directions[:, : -n_directions - 1 : -1].copy())
 
     def contribution(self, own: np.ndarray, group: np.ndarray) -> np.ndarray:
         """Return what to subtract from each prototype to leave out one of its rows.

@@ -213,11 +213,11 @@ def test_an_infinite_ridge_is_the_average(kernel, rows):
     assert_allclose(fitted.predict_proba(Q), average.predict_proba(Q))
 
 
-def test_noise_leaves_the_average(rng):
+def test_noise_leaves_about_the_average(rng):
     X, y = rng.normal(size=(400, 12)), rng.normal(size=400)
     model = LocalLinearRegressor().fit(X, y)
     average = NadarayaWatsonRegressor().fit(X, y)
-    assert model.alpha_ == np.inf
+    assert np.mean(model.predict(rng.normal(size=(500, 12))) ** 2) < 0.03
     assert model.score(X[:200] + 1, y[:200]) > average.score(X[:200] + 1, y[:200]) - 0.1
 
 

@@ -166,3 +166,13 @@ def test_digits():
     assert model.score(Q, truth) > 0.975
     some = cross_val_score(NadarayaWatsonClassifier(), X, y, cv=3).mean()
     assert cross_val_score(LocalLinearClassifier(), X, y, cv=3).mean() > some - 0.003
+
+
+def test_few_prototypes_do_not_depend_on_the_basis_of_a_null_space(rng):
+    """With at most 24 prototypes, rounding errors determine that basis."""
+    X = rng.normal(size=(100, 45))
+    y = X[:, 0] + 0.5 * X[:, 1] + 0.2 * rng.normal(size=100)
+    blurred = X * (1 + 1e-14 * rng.normal(size=X.shape))
+    model = LocalLinearRegressor(Prototypes(20, random_state=0), sigma=0.1, alpha=0.01)
+    expected = model.fit(X, y).predict(X)
+    assert_allclose(model.fit(blurred, y).predict(X), expected, atol=1e-6)
