@@ -76,7 +76,7 @@ def test_a_million_rows_and_a_worker_that_dies(tmp_path):
                 killer.start()
             fits.append(crt_dask.fit(model, *table(folder)))
         killer.join(60)
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(2, timeout=150)
         after = set(client.run(os.getpid).values())
         memory = client.run(peak_memory)
     assert min(before) not in after  # a worker was lost, and another one came
