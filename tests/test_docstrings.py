@@ -23,6 +23,7 @@ DIFFERS = {
     "a_": "the base of the counts, of each discrete law",
     "alpha": "the exponent of a kernel, or the penalty of ridge or local linear fits",
     "alpha_": "as alpha",
+    "calibrate": "what the probabilities are without calibration",
     "center": "positive maps shift rows; prototypes are groups of rows",
     "center_": "as center",
     "class_count_": "counts of rows, or of weights in models for raw tables",

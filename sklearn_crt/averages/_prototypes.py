@@ -204,7 +204,7 @@ class Points(NamedTuple):
     def distinct(self) -> tuple[Points, np.ndarray]:
         """Merge points with equal rows and targets, and return the new index of each.
 
-        The merged points are sorted by content, and their weights are added.
+        Merged points have the order of their first rows, and their weights are added.
         """
         # -> (n_rows,)
         centers, y, spread, _ = self
