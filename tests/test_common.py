@@ -123,6 +123,12 @@ def _dispatch_may_be_asked_for(request, monkeypatch):
         monkeypatch.setenv("SCIPY_ARRAY_API", "1")
 
 
+EQUIVALENCE = (
+    "check_sample_weight_equivalence_on_dense_data",
+    "check_sample_weight_equivalence_on_sparse_data",
+)
+
+
 def expected_failures(estimator):
     """Return checks that do not fit estimators of rows that are features already.
 
@@ -132,17 +138,15 @@ def expected_failures(estimator):
         # with so much error of the features, the default sigma is kept
         keeps = isinstance(estimator, Regressor)
         if not (keeps and isinstance(estimator.kernel, TrigRBFSampler)):
-            dense = "check_sample_weight_equivalence_on_dense_data"
-            names = dense, dense.replace("dense", "sparse")
-            return dict.fromkeys(names, "a row is left out with its whole weight")
+            return dict.fromkeys(EQUIVALENCE, "a row is left out with its whole weight")
     if isinstance(estimator, LEARNED) or isinstance(
         getattr(estimator, "kernel", None), LEARNED
     ):
-        names = (
-            "check_sample_weight_equivalence_on_dense_data",
-            "check_sample_weight_equivalence_on_sparse_data",
-        )
-        return dict.fromkeys(names, "a row is left out with its whole weight")
+        return dict.fromkeys(EQUIVALENCE, "a row is left out with its whole weight")
+    if isinstance(estimator, RIDGE) and estimator.kernel != "linear":
+        is_fixed = estimator.alpha != "auto" and estimator.sigma != "auto"
+        if not is_fixed or isinstance(estimator, RandomFeatureRidgeClassifier):
+            return dict.fromkeys(EQUIVALENCE, "a row is left out with its whole weight")
     if isinstance(estimator, Classifier) and estimator.kernel == "linear":
         # whose rows are no features, so that their averages do not tell the classes
         return {"check_class_weight_classifiers": "the rows of the check are raw"}

@@ -103,9 +103,11 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
             (n_samples,), for classification.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights. If their mean over the rows with positive weight is 1
-            or more, a row of weight w counts as w rows, so integer weights have the
-            same effect as repeating the rows. If the mean is below 1, the weights are
-            divided by it. In that case, ``alpha_`` is proportional to the weights, but
+            or more, a row of weight w counts as w rows. With given parameters, integer
+            weights therefore have the same effect as repeating the rows; if parameters
+            are selected, a row is left out with its whole weight, but without rows that
+            equal it. If the mean is below 1, the weights are divided by it. In that
+            case, ``alpha_`` is proportional to the weights, but
             the selected ``sigma`` and ``n_components``, the predictions and their
             standard deviations depend only on the ratios of the weights. A warning is
             issued if the mean exceeds 10, because such weights are rarely meant as

@@ -14,6 +14,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import Nystroem
 
 from sklearn_crt import (
+    AnovaSampler,
     CentersRBFSampler,
     RandomFeatureRidge,
     RandomFeatureRidgeClassifier,
@@ -168,6 +169,24 @@ def test_predictions_are_shrunk_and_clipped(n_rows, rng):
     expected = y.mean() + shares * (mean - y.mean())
     found = model.predict(queries)
     assert_allclose(found, np.clip(expected, y.min(), y.max()), rtol=1e-6, atol=1e-6)
+
+
+def test_predictions_are_shrunk_by_what_landmarks_do_not_explain(rng):
+    X = rng.normal(size=(40, 2))
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=40)
+    queries = np.concatenate([X[:5], rng.uniform(-3, 3, (40, 2))])
+    model = RandomFeatureRidge(AnovaSampler(random_state=0), alpha=1e-3).fit(X, y)
+    free = clone(model).set_params(clip=False).fit(X, y)
+    mean, std = free.predict(queries, return_std=True)
+    deviations = np.sqrt(std**2 - free.noise_variance_)
+    shares = np.minimum(1, y.std() / deviations)
+    expected = np.clip(y.mean() + shares * (mean - y.mean()), y.min(), y.max())
+    assert_allclose(model.predict(queries), expected, rtol=1e-6, atol=1e-6)
+    assert_allclose(
+        model.effective_sample_size(queries),
+        free.noise_variance_ / deviations**2,
+        rtol=1e-6,
+    )
 
 
 @pytest.mark.parametrize("n_rows", [40, 400])
