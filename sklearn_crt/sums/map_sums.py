@@ -93,8 +93,10 @@ class MapSums(LearnedValue):
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
         value = super().fitted(batch, step)
         # so that a model that is loaded from a file need not learn its map again
-        known = replace(value.known, sampler=with_solution(value.known.sampler))
-        return replace(value, known=known)
+        sampler = with_solution(value.known.sampler)
+        if sampler is value.known.sampler:
+            return value
+        return replace(value, known=replace(value.known, sampler=sampler))
 
     def frozen(self) -> Self:
         value, found = super().frozen(), self.solution
