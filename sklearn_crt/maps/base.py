@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -378,18 +379,17 @@ def transform(
         return _transform_elsewhere(feature_map, X, key)
     out = np.empty((X.shape[0], feature_map.n_components), dtype=X.dtype)
 
-    def fill(rows: slice) -> tuple[int, bool]:
-        return _fill(feature_map, X[rows], out[rows], key)
-
+    fill = partial(_fill, feature_map, X, out, key)
     n_threads = effective_n_threads(n_jobs, *out.shape)
     n_lost, overflows = zip(*in_threads(fill, len(out), n_threads), strict=True)
     return out, sum(n_lost), any(overflows)
 
 
 def _fill(
-    feature_map: FeatureMap, X: Any, out: np.ndarray, key: bool
+    feature_map: FeatureMap, X: Any, out: np.ndarray, key: bool, part: slice
 ) -> tuple[int, bool]:
-    """Write features to ``out``; return the last two results of ``transform``."""
+    """Write features of some rows; return the last two results of ``transform``."""
+    X, out = X[part], out[part]
     n_lost, overflows = 0, []
     counted = np.errstate(over="call", call=lambda *_: overflows.append(1))
     with counted, kept_workspace() as workspace:
