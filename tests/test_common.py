@@ -143,15 +143,17 @@ def expected_failures(estimator):
         getattr(estimator, "kernel", None), LEARNED
     ):
         return dict.fromkeys(EQUIVALENCE, "a row is left out with its whole weight")
-    if isinstance(estimator, RIDGE) and estimator.kernel != "linear":
+    found = {}
+    if isinstance(estimator, RIDGE):
         is_fixed = estimator.alpha != "auto" and estimator.sigma != "auto"
         if not is_fixed or isinstance(estimator, RandomFeatureRidgeClassifier):
-            return dict.fromkeys(EQUIVALENCE, "a row is left out with its whole weight")
+            reason = "a row is left out with its whole weight"
+            found = dict.fromkeys(EQUIVALENCE, reason)
     if isinstance(estimator, Classifier) and estimator.kernel == "linear":
         # whose rows are no features, so that their averages do not tell the classes
         return {"check_class_weight_classifiers": "the rows of the check are raw"}
     if not (isinstance(estimator, RIDGE) and estimator.kernel == "linear"):
-        return {}
+        return found
     names = (
         "check_dont_overwrite_parameters",
         "check_methods_sample_order_invariance",
@@ -160,7 +162,8 @@ def expected_failures(estimator):
         "check_fit2d_1feature",
         "check_fit2d_predict1d",
     )
-    return dict.fromkeys(names, "n_components=1 has no effect with kernel='linear'")
+    reason = "n_components=1 has no effect with kernel='linear'"
+    return found | dict.fromkeys(names, reason)
 
 
 @parametrize_with_checks(EACH_ESTIMATOR, expected_failed_checks=expected_failures)
