@@ -25,7 +25,7 @@ from sklearn.utils import column_or_1d
 
 from .._compat import HasMethods
 from .._values import Value
-from ..arrays.namespaces import taken, to_host
+from ..arrays.namespaces import asarray_like, taken, to_host
 from ..arrays.threads import blas_for_fit
 from .fitted import Batch, LifeCycle, Step, computed_once, no_step, without_value
 
@@ -45,7 +45,7 @@ class OutOfFold(NamedTuple):
     predictions: np.ndarray  # (n, k), numbers or class probabilities
     deviations: np.ndarray | None  # (n, k), relative standard deviations of the errors
     fold_of_row: np.ndarray  # (n,)
-    models: list[Any]  # (n_folds,), fitted values
+    models: tuple[Any, ...]  # fitted values of the folds; empty if not to be kept
 
 
 def fold_numbers(
@@ -92,23 +92,25 @@ def out_of_fold(
     n_folds = int(fold_of_row.max()) + 1
     if n_folds == 1:
         return None
-    models, found = [], []
+    models, found = list[Any](), []
     for fold in range(n_folds):
         train = np.flatnonzero(fold_of_row != fold)
         X, y, weights = (taken(array, train) for array in batch[:3])
         part = batch._replace(
             X=X, y=y, weights=weights, n_given=len(train), dropped=(), groups=None
         )
-        models.append(fitted(part))
+        value = fitted(part)
         test = np.flatnonzero(fold_of_row == fold)
-        found.append((test, *predict(models[-1], taken(batch.X, test))))
+        found.append((test, *predict(value, taken(batch.X, test))))
+        if len(fold_of_row) < FEW_ROWS and not are_labels:
+            models.append(value.frozen())
     order = np.argsort(np.concatenate([rows for rows, *_ in found]))
     predictions, deviations = (
         None if parts[0] is None else np.concatenate(parts)[order]
         for parts in list(zip(*found, strict=True))[1:]
     )
     assert predictions is not None
-    return OutOfFold(predictions, deviations, fold_of_row, models)
+    return OutOfFold(predictions, deviations, fold_of_row, tuple(models))
 
 
 def weight_of_new(weights: np.ndarray, groups: np.ndarray | None) -> float:
@@ -188,7 +190,8 @@ class Shrinkage(Value):
 
     def __call__(self, predictions: Any) -> Any:
         """Return shrunk predictions, (n, k)."""
-        return self.mean + self.slope * (predictions - self.mean)
+        mean, slope = (asarray_like(a, predictions) for a in (self.mean, self.slope))
+        return mean + slope * (predictions - mean)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,14 +215,13 @@ class OutOfFoldErrors(Value):
         errors = y - found
         if rows.deviations is not None:
             errors = errors / positive(rows.deviations)
-        n_rows = len(y)
         return cls(
             shrinkage=shrinkage,
             ratios=errors,
             weights=weights,
             of_new=weight_of_new(weights, batch.groups),
             fold_of_row=rows.fold_of_row,
-            models=tuple(rows.models) if n_rows < FEW_ROWS else (),
+            models=rows.models,
         )
 
     @classmethod
@@ -466,7 +468,6 @@ class OutOfFoldMixin(LifeCycle):
             return None if are_labels else OutOfFoldErrors.unknown(batch)
         if are_labels:
             return Recalibration.of(found.predictions, batch)
-        found = found._replace(models=[model.frozen() for model in found.models])
         shrinks = batch.groups is not None or self.metric is not None
         return OutOfFoldErrors.of(found, batch, shrinks=shrinks)
 
