@@ -27,6 +27,7 @@ CELLS = [
 SHORT = {
     ("averages", "five bits 300"),
     ("averages", "importance weights 100"),
+    ("averages", "noise 200"),
     ("averages", "noise labels 40"),
     ("averages", "random intercepts 400"),
     ("averages", "ten levels 300"),
