@@ -17,6 +17,9 @@ _EXPONENTS = (2.0 ** np.arange(-0.75, 2.25, 0.25)).tolist()
 # Without them, it would be too optimistic if none of a few rows is misclassified, or in
 # a learned metric, which depends on the labels of all rows.
 _RANDOM_ROWS = 2
+_NEGLIGIBLE = (
+    1e-5  # relative to what smoothing adds; below the precision of float32 logs
+)
 _MOST_ROWS, _LEAST_ROWS = 1000, 200  # limits on the number of rows left out one by one
 _MOST_PRODUCTS = 2**33  # limit on the number of kernel values times target columns
 
@@ -118,6 +121,9 @@ class Smoothing(NamedTuple):
         powers = np.where(np.isinf(sizes), 1.0, self.exponent)
         added = self.amount / n_classes / (self.rows_per_weight * sizes)
         powers, added = (asarray_like(a[:, None], shares) for a in (powers, added))
-        found = at_least(shares, 0.0) + added
+        # Shares that hardly change the smoothed values count as zero. Otherwise,
+        # rounding errors would decide the order of classes without rows nearby.
+        found = at_least(shares, 0.0)
+        found = xp.where(found > _NEGLIGIBLE * added, found, 0.0 * found) + added
         found = (found / xp.max(found, axis=1, keepdims=True)) ** powers
         return found / xp.sum(found, axis=1, keepdims=True)

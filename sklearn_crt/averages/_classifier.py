@@ -128,14 +128,15 @@ class NadarayaWatsonClassifier(
     .. math:: P(c \mid x) \propto
        \left(\frac{n\, p_c(x) + a / K}{n + a}\right)^t .
 
-    The values of a, between 0.05 and 10, and t, between 0.6 and 4, minimise the
-    leave-one-out log loss on up to 1000 training rows, to which two rows with random
-    labels are added. These rows keep probabilities away from 0 even if hardly any
-    training row is misclassified. Both values are chosen when ``predict_proba`` is
-    called for the first time. Neither a nor t changes the order of the classes, so
-    ``predict`` does not need them. With :class:`Prototypes`, both a and t are 1,
-    because no training row can be left out. With features instead of an exact kernel,
-    the frequencies are not calibrated.
+    A frequency with :math:`n\,p_c(x)<10^{-5}a/K` counts as zero. The values of a,
+    between 0.05 and 10, and t, between 0.6 and 4, minimise the leave-one-out log loss
+    on up to 1000 training rows, to which two rows with random labels are added. These
+    rows keep probabilities away from 0 even if hardly any training row is
+    misclassified. Both values are chosen when ``predict_proba`` is called for the first
+    time. Neither a nor t changes the order of the classes, so ``predict`` does not need
+    them. With :class:`Prototypes`, both a and t are 1, because no training row can be
+    left out. With features instead of an exact kernel, the frequencies are not
+    calibrated.
 
     If the kernel is approximated by D features, :math:`K(x, y) \approx f(x) \cdot
     g(y)`, the sums over j reduce to one vector per class. Fitting n rows then costs

@@ -503,9 +503,11 @@ def solution_for_names(transformer: Any) -> Any:
 
 def _is_learned_property(kind: type, name: str) -> bool:
     """Return whether a name is a property of this package, which may have to learn."""
-    found = getattr(kind, name, None)
+    owner = next((cls for cls in kind.__mro__ if name in vars(cls)), object)
     package = __name__.partition(".")[0]
-    return isinstance(found, property) and found.fget.__module__.startswith(package)
+    return isinstance(vars(owner).get(name), property) and owner.__module__.startswith(
+        f"{package}."
+    )
 
 
 def _package_version() -> str:

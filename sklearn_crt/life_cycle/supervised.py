@@ -21,7 +21,7 @@ from ..arrays.namespaces import (
     to_host,
     to_namespace_of,
 )
-from ..arrays.validation import validate_rows
+from ..arrays.validation import check_fit_namespace, validate_rows
 from ..rows import (
     TableLike,
     check_same_classes,
@@ -287,6 +287,7 @@ class LogProbabilitiesMixin:
             Natural logarithms of the class probabilities, in the order of ``classes_``.
             The logarithm of a probability of 0 is minus infinity.
         """
+        check_fit_namespace(self, X, "predict_log_proba")
         found = self.predict_proba(X)
         with np.errstate(divide="ignore"):
             return namespace_of(found).log(found)

@@ -30,8 +30,9 @@ def frequencies(model, X, y):
 
 
 def smoothed(shares, sizes, amount, exponent):
-    n = sizes[:, None]
-    found = (n * shares + amount / shares.shape[1]) / (n + amount)
+    n, added = sizes[:, None], amount / shares.shape[1]
+    counts = np.where(n * shares > 1e-5 * added, n * shares, 0)
+    found = (counts + added) / (n + amount)
     found = found**exponent
     return found / found.sum(axis=1, keepdims=True)
 
