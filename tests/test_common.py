@@ -125,39 +125,40 @@ def _dispatch_may_be_asked_for(request, monkeypatch):
         monkeypatch.setenv("SCIPY_ARRAY_API", "1")
 
 
-EQUIVALENCE = (
-    "check_sample_weight_equivalence_on_dense_data",
-    "check_sample_weight_equivalence_on_sparse_data",
-)
+def why_weights_may_differ(estimator):
+    """Return why a weight of 2 need not equal two rows, or None.
+
+    It may be equal by chance: this depends on the data that a version of scikit-learn
+    checks. With fixed parameters it holds, which the tests of the estimators show.
+    """
+    left_out = "a row is left out with its whole weight"
+    if isinstance(estimator, SAMPLED):
+        return "rows are sampled by their positions"
+    if isinstance(estimator, LEARNED):
+        return left_out
+    kernel = getattr(estimator, "kernel", None)
+    if isinstance(kernel, LEARNED):
+        return left_out
+    if isinstance(estimator, AVERAGES) and kernel != "linear":
+        # with so much error of the features, the default sigma is kept
+        is_kept = isinstance(estimator, Regressor) and isinstance(
+            kernel, TrigRBFSampler
+        )
+        return None if is_kept else left_out
+    if isinstance(estimator, RIDGE):
+        is_fixed = estimator.alpha != "auto" and estimator.sigma != "auto"
+        is_calibrated = isinstance(estimator, RandomFeatureRidgeClassifier)
+        return left_out if is_calibrated or not is_fixed else None
+    return None
 
 
 def expected_failures(estimator):
-    """Return checks that do not fit estimators of rows that are features already.
-
-    Neither do checks that a weight equals repetitions fit automatic choices.
-    """
-    if isinstance(estimator, AVERAGES) and estimator.kernel != "linear":
-        # with so much error of the features, the default sigma is kept
-        keeps = isinstance(estimator, Regressor)
-        if not (keeps and isinstance(estimator.kernel, TrigRBFSampler)):
-            return dict.fromkeys(EQUIVALENCE, "a row is left out with its whole weight")
-    if isinstance(estimator, LEARNED) or isinstance(
-        getattr(estimator, "kernel", None), LEARNED
-    ):
-        return dict.fromkeys(EQUIVALENCE, "a row is left out with its whole weight")
-    if isinstance(estimator, SAMPLED):
-        return dict.fromkeys(EQUIVALENCE, "rows are sampled by their positions")
-    found = {}
-    if isinstance(estimator, RIDGE):
-        is_fixed = estimator.alpha != "auto" and estimator.sigma != "auto"
-        if not is_fixed or isinstance(estimator, RandomFeatureRidgeClassifier):
-            reason = "a row is left out with its whole weight"
-            found = dict.fromkeys(EQUIVALENCE, reason)
+    """Return checks that do not fit estimators of rows that are features already."""
     if isinstance(estimator, Classifier) and estimator.kernel == "linear":
         # whose rows are no features, so that their averages do not tell the classes
         return {"check_class_weight_classifiers": "the rows of the check are raw"}
     if not (isinstance(estimator, RIDGE) and estimator.kernel == "linear"):
-        return found
+        return {}
     names = (
         "check_dont_overwrite_parameters",
         "check_methods_sample_order_invariance",
@@ -166,13 +167,24 @@ def expected_failures(estimator):
         "check_fit2d_1feature",
         "check_fit2d_predict1d",
     )
-    reason = "n_components=1 has no effect with kernel='linear'"
-    return found | dict.fromkeys(names, reason)
+    return dict.fromkeys(names, "n_components=1 has no effect with kernel='linear'")
+
+
+def run(check, estimator):
+    """Run a check; equal weights and repetitions are not required of some choices."""
+    reason = why_weights_may_differ(estimator)
+    if reason is None or "sample_weight_equivalence" not in check.func.__name__:
+        check(estimator)
+        return
+    try:
+        check(estimator)
+    except AssertionError:
+        pytest.xfail(reason)
 
 
 @parametrize_with_checks(EACH_ESTIMATOR, expected_failed_checks=expected_failures)
 def test_scikit_learn_check(estimator, check):
-    check(estimator)
+    run(check, estimator)
 
 
 def pytest_generate_tests(metafunc):
@@ -189,4 +201,4 @@ def pytest_generate_tests(metafunc):
 
 @pytest.mark.slow
 def test_scikit_learn_check_of_further_parameters(estimator, check):
-    check(estimator)
+    run(check, estimator)
