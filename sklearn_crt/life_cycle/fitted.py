@@ -515,13 +515,6 @@ def _package_version() -> str:
     return sys.modules[__name__.partition(".")[0]].__version__
 
 
-def columns_of(estimator: Any) -> dict[str, Any]:
-    """Return the attributes recorded in ``fit``, such as ``n_features_in_``."""
-    params = estimator.get_params(deep=False)
-    noted = {name for name in vars(estimator) if name not in params}
-    return {name: vars(estimator)[name] for name in noted - {"_value"}}
-
-
 def _is_same_param(old: Any, new: Any) -> bool:
     """Return whether a parameter is unchanged; nested parameters are not compared."""
     if hasattr(new, "get_params") and not isinstance(new, type):

@@ -369,13 +369,9 @@ def sampled_rows(
     batches: Sequence[Batch], size: int, n_before: int = 0, *, by_weight: bool = False
 ) -> RowSample:
     """Return a sample of the rows of consecutive batches, drawn by their positions."""
-    first, *others = batches
-    sample = RowSample.of(
-        *first[:3], seed=_SEED, size=size, n_before=n_before, by_weight=by_weight
+    return RowSample.of_batches(
+        batches, seed=_SEED, size=size, n_before=n_before, by_weight=by_weight
     )
-    for batch in others:
-        sample = sample.with_rows(*batch[:3])
-    return sample
 
 
 def _best_of(solutions: Sequence[Solution]) -> int:

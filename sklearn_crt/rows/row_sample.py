@@ -94,12 +94,16 @@ class RowSample:
         *,
         seed: Seed,
         size: int,
+        n_before: int = 0,
         by_weight: bool = False,
     ) -> RowSample:
-        """Draw a sample from consecutive batches, tuples (X, y, weights, ...)."""
+        """Draw a sample from consecutive batches, tuples (X, y, weights, ...).
+
+        The first row of the first batch has the position ``n_before``.
+        """
         parts = iter(batches)
         options: Any = {"seed": seed, "size": size, "by_weight": by_weight}
-        sample = cls.of(*next(parts)[:3], **options)
+        sample = cls.of(*next(parts)[:3], n_before=n_before, **options)
         for batch in parts:
             sample = sample.with_rows(*batch[:3])
         return sample
