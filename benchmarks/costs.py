@@ -33,7 +33,7 @@ SIZES = 10_000, 100_000, 1_000_000
 GROWTH = 12.0  # of the time, if there are ten times as many rows
 MODELS = {
     "HistGradientBoostingRegressor": HistGradientBoostingRegressor,
-    "KernelRegressor": lambda: crt.KernelRegressor(random_state=0),
+    "TableRegressor": lambda: crt.tables.TableRegressor(random_state=0),
     "RandomFeatureRidge(AnovaSampler)": lambda: crt.RandomFeatureRidge(
         crt.AnovaSampler(random_state=0)
     ),

@@ -33,7 +33,7 @@ from .samplers import (
     clustered_hybrid,
     gaussian_hybrid,
 )
-from .tables import AnovaSampler, KernelClassifier, KernelRegressor
+from .tables import AnovaSampler
 
 __version__ = "0.1.0"
 
@@ -50,8 +50,6 @@ __all__ = [
     "GaussianCoefficient",
     "GeometricSampler",
     "HybridSampler",
-    "KernelClassifier",
-    "KernelRegressor",
     "LaplacianSampler",
     "LearnedMetric",
     "LocalLinearClassifier",

@@ -69,8 +69,10 @@ _PAGES = "https://sklearn-crt.readthedocs.io/en/latest/generated/{page}.html"
 def _page_of(estimator: Any) -> dict[str, str]:
     """Return the name of the API reference page of an estimator."""
     name = type(estimator).__name__
-    is_top = name in sys.modules["sklearn_crt"].__all__
-    return {"page": f"sklearn_crt.{name}" if is_top else f"sklearn_crt.samplers.{name}"}
+    if name in sys.modules["sklearn_crt"].__all__:
+        return {"page": f"sklearn_crt.{name}"}
+    _, folder, *_ = type(estimator).__module__.split(".")
+    return {"page": f"sklearn_crt.{folder}.{name}"}
 
 
 # Values of the attributes _doc_link_module, _doc_link_template and

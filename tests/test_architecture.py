@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 
 import sklearn_crt
-from sklearn_crt import samplers
+from sklearn_crt import samplers, tables
 
-PUBLIC = {*sklearn_crt.__all__, *samplers.__all__}  # users of what a row is about
+PUBLIC = {
+    *sklearn_crt.__all__,
+    *samplers.__all__,
+    *tables.__all__,
+}  # users of what a row is about
 PACKAGE = Path(sklearn_crt.__file__).parent
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "doc" / "architecture.rst"

@@ -8,8 +8,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn_crt import (
     AnovaSampler,
     CentersRBFSampler,
-    KernelClassifier,
-    KernelRegressor,
     LearnedMetric,
     LocalLinearClassifier,
     LocalLinearRegressor,
@@ -22,6 +20,7 @@ from sklearn_crt import (
     TrigRBFSampler,
 )
 from sklearn_crt.samplers import AnchoredRBFSampler, ClusteredSampler, HybridSampler
+from sklearn_crt.tables import TableClassifier, TableRegressor
 
 from .cases import sampler_cases, sampler_classes
 from .test_package import ESTIMATORS
@@ -36,7 +35,7 @@ RIDGE = RandomFeatureRidge, RandomFeatureRidgeClassifier
 # samplers whose features depend on which rows are drawn
 SAMPLED = AnchoredRBFSampler, CentersRBFSampler, ClusteredSampler
 # their kernels, metrics and folds are chosen by leaving out rows, not weights
-LEARNED = AnovaSampler, KernelClassifier, KernelRegressor, LearnedMetric
+LEARNED = AnovaSampler, TableClassifier, TableRegressor, LearnedMetric
 # Always: each public estimator, all but these as constructed.
 EACH_ESTIMATOR = [
     *(cls() for parts in (False, True) for cls in sampler_classes(parts=parts)),
@@ -48,8 +47,8 @@ EACH_ESTIMATOR = [
     Classifier(OPRFSampler(random_state=0)),
     LocalLinearClassifier(),
     LocalLinearRegressor(),
-    KernelClassifier(**FEW_FOLDS),
-    KernelRegressor(**FEW_FOLDS),
+    TableClassifier(**FEW_FOLDS),
+    TableRegressor(**FEW_FOLDS),
     RandomFeatureRidge(**FEW_COLUMNS),
     RandomFeatureRidge(AnovaSampler(), **FEW_COLUMNS),
     RandomFeatureRidgeClassifier(**FEW_COLUMNS, sigma="scale"),
@@ -92,8 +91,8 @@ FURTHER = [
     RandomFeatureRidge(OPRFSampler(random_state=0), sigma=0.1, alpha=1e-3),
     RandomFeatureRidge("laplacian", alpha=[1e-3, 1.0], fit_intercept=False),
     RandomFeatureRidgeClassifier("linear"),
-    KernelClassifier(random_state=0),
-    KernelRegressor(random_state=0),
+    TableClassifier(random_state=0),
+    TableRegressor(random_state=0),
 ]
 
 

@@ -13,8 +13,6 @@ from sklearn.base import clone, is_classifier
 from sklearn_crt import (
     AnovaSampler,
     CentersRBFSampler,
-    KernelClassifier,
-    KernelRegressor,
     LearnedMetric,
     LocalLinearClassifier,
     LocalLinearRegressor,
@@ -25,6 +23,7 @@ from sklearn_crt import (
     RandomFeatureRidge,
     RandomFeatureRidgeClassifier,
 )
+from sklearn_crt.tables import TableClassifier, TableRegressor
 
 SEED = {"random_state": 0}
 ANOVA = AnovaSampler(n_components=60, **SEED)
@@ -42,8 +41,8 @@ WITHOUT_ROWS = [
     RandomFeatureRidge(CentersRBFSampler(n_components=20, sigma="median", **SEED)),
 ]
 WITH_ROWS = [
-    KernelClassifier(**SEED),
-    KernelRegressor(**SEED),
+    TableClassifier(**SEED),
+    TableRegressor(**SEED),
     LocalLinearClassifier(),
     LocalLinearRegressor(),
     NadarayaWatsonClassifier(),

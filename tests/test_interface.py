@@ -89,8 +89,8 @@ def test_classifiers_have_probabilities_and_regressors_intervals(cls, X):
 def test_lists_of_public_classes_are_complete():
     """Tests over a list that has lost a class would pass."""
     assert {cls.__name__ for cls in PREDICTORS} == {
-        "KernelClassifier",
-        "KernelRegressor",
+        "TableClassifier",
+        "TableRegressor",
         "LocalLinearClassifier",
         "LocalLinearRegressor",
         "NadarayaWatsonClassifier",
@@ -102,8 +102,8 @@ def test_lists_of_public_classes_are_complete():
     without -= {type(one).__name__ for one in with_partial_fit()}
     assert without == {
         "BaseFeatureSampler",
-        "KernelClassifier",
-        "KernelRegressor",
+        "TableClassifier",
+        "TableRegressor",
         "Prototypes",
     }
     assert len(public_classes()) >= 45

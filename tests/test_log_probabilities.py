@@ -9,7 +9,7 @@ from sklearn_crt import (
     NadarayaWatsonClassifier,
     RandomFeatureRidgeClassifier,
 )
-from sklearn_crt.tables import KernelClassifier
+from sklearn_crt.tables import TableClassifier
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -20,7 +20,7 @@ from sklearn_crt.tables import KernelClassifier
         NadarayaWatsonClassifier("linear"),
         LocalLinearClassifier(),
         RandomFeatureRidgeClassifier(random_state=0),
-        KernelClassifier(random_state=0),
+        TableClassifier(random_state=0),
     ],
     ids=repr,
 )

@@ -10,8 +10,6 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_crt import (
     AnovaSampler,
-    KernelClassifier,
-    KernelRegressor,
     LearnedMetric,
     LocalLinearClassifier,
     LocalLinearRegressor,
@@ -22,12 +20,13 @@ from sklearn_crt import (
     RandomFeatureRidge,
     RandomFeatureRidgeClassifier,
 )
+from sklearn_crt.tables import TableClassifier, TableRegressor
 
 SEED = {"random_state": 0}
 ANOVA = AnovaSampler(n_components=40, **SEED)
 MODELS = [
-    KernelClassifier(**SEED),
-    KernelRegressor(**SEED),
+    TableClassifier(**SEED),
+    TableRegressor(**SEED),
     LocalLinearClassifier(),
     LocalLinearRegressor(),
     NadarayaWatsonClassifier(),

@@ -14,8 +14,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from sklearn_crt import (
     AnovaSampler,
     DERFSampler,
-    KernelClassifier,
-    KernelRegressor,
     LearnedMetric,
     LocalLinearClassifier,
     LocalLinearRegressor,
@@ -34,6 +32,7 @@ from sklearn_crt.samplers import (
     PoissonSampler,
     clustered_hybrid,
 )
+from sklearn_crt.tables import TableClassifier, TableRegressor
 
 from .test_common import EACH_ESTIMATOR
 from .thread_check import assert_thread_safe
@@ -158,8 +157,8 @@ def fitted_names_read(estimator, query):
 @pytest.mark.parametrize(
     "estimator",
     [
-        KernelClassifier(random_state=0, n_folds=2),
-        KernelRegressor(random_state=0, n_folds=2),
+        TableClassifier(random_state=0, n_folds=2),
+        TableRegressor(random_state=0, n_folds=2),
         LearnedMetric(method="agop", random_state=0),
         LocalLinearClassifier(),
         LocalLinearRegressor(alpha=0.1),

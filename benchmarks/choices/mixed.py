@@ -19,13 +19,8 @@ from sklearn.metrics import accuracy_score, log_loss, mean_squared_error, r2_sco
 from sklearn.model_selection import train_test_split
 from tqdm import tqdm
 
-from sklearn_crt import (
-    AnovaSampler,
-    KernelClassifier,
-    KernelRegressor,
-    RandomFeatureRidge,
-    RandomFeatureRidgeClassifier,
-)
+from sklearn_crt import AnovaSampler, RandomFeatureRidge, RandomFeatureRidgeClassifier
+from sklearn_crt.tables import TableClassifier, TableRegressor
 
 from ..tables import Table
 from .ridge_models import Results
@@ -179,7 +174,7 @@ def _model(method, labels, texts):
     if method == "boosting":
         return boosting(categorical_features="from_dtype", random_state=0)
     if method == "blend":
-        return (KernelClassifier if labels else KernelRegressor)(random_state=0)
+        return (TableClassifier if labels else TableRegressor)(random_state=0)
     if method in OWN:
         ridge = RandomFeatureRidgeClassifier if labels else RandomFeatureRidge
         return ridge(AnovaSampler(random_state=0))

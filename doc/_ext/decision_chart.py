@@ -23,8 +23,8 @@ TREE = {
         "user_guide/tables",
         {
             "up to 10,000 rows": (
-                "KernelRegressor",
-                "KernelRegressor()",
+                "TableRegressor",
+                "TableRegressor()",
                 "user_guide/tables",
             ),
             "more rows": (

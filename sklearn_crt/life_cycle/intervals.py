@@ -266,10 +266,11 @@ class SimilarityMixin:
         among the training rows. The score is the proportion of training rows for which
         the lower of the two quantiles is no larger than it is for the given row.
 
-        :class:`~sklearn_crt.KernelRegressor` and :class:`~sklearn_crt.KernelClassifier`
-        compute the same quantities from standardised numbers and one-hot encoded
-        categories. For the kernel weights, columns are scaled according to
-        ``feature_importances_``; for the distances, all columns are scaled equally.
+        :class:`~sklearn_crt.tables.TableRegressor` and
+        :class:`~sklearn_crt.tables.TableClassifier` compute the same quantities from
+        standardised numbers and one-hot encoded categories. For the kernel weights,
+        columns are scaled according to ``feature_importances_``; for the distances, all
+        columns are scaled equally.
 
         For ridge regression, similarity is measured by the variance of predictions: the
         score is the proportion of training rows whose leave-one-out predictions have a
@@ -339,7 +340,7 @@ class IntervalsMixin:
         Returns
         -------
         y : ndarray of shape (n_samples,) or (n_samples, n_outputs)
-            Predictions. Except in ``KernelRegressor``, they are float64 even if X is
+            Predictions. Except in ``TableRegressor``, they are float64 even if X is
             float32, because targets may need the higher precision. Kernel averages lie
             in the range of the training targets; for rows where the error of the random
             features is too large, the prediction is partly or entirely replaced by
@@ -353,7 +354,7 @@ class IntervalsMixin:
             (page on quantiles), multiplied by the root mean square of the normalised
             leave-one-out residuals :math:`e_i / \tau(x_i)`. In ridge regression, they
             are infinite if the training rows leave no degrees of freedom to estimate
-            the noise. In ``KernelRegressor``, they are proportional to a local estimate
+            the noise. In ``TableRegressor``, they are proportional to a local estimate
             of the expected absolute error, and calibrated on cross-validated errors.
 
         Raises

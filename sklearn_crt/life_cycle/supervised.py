@@ -50,7 +50,7 @@ class TargetsLifeCycle(LifeCycle):
         Parameters
         ----------
         X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows. ``KernelRegressor``, ``KernelClassifier`` and
+            Training rows. ``TableRegressor``, ``TableClassifier`` and
             ``AnovaSampler`` read raw tables: columns may contain numbers, booleans,
             dates, strings or categories, and missing values, but X must not be sparse.
             All other estimators require numbers, which must already be features if
@@ -58,7 +58,7 @@ class TargetsLifeCycle(LifeCycle):
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets: numbers for regressors, labels for classifiers, and either numbers
             or labels for transformers. Numbers may have several outputs, except in
-            ``KernelRegressor``.
+            ``TableRegressor``.
         sample_weight : array-like of shape (n_samples,), default=None
             Non-negative weights; None means that all rows have weight 1. A row of
             weight w counts as w rows, and rows with weight 0 are ignored. Estimators

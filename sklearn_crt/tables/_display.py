@@ -99,8 +99,8 @@ class EffectsDisplay:
 
         Parameters
         ----------
-        estimator : RandomFeatureRidge, RandomFeatureRidgeClassifier, KernelRegressor \
-or KernelClassifier
+        estimator : RandomFeatureRidge, RandomFeatureRidgeClassifier, TableRegressor \
+or TableClassifier
             A fitted model; the kernel of a ridge model must be an ``AnovaSampler``.
             Bands and error bars are drawn for ``RandomFeatureRidge`` only.
         X : {data frame, array-like} of shape (n_samples, n_features)

@@ -35,7 +35,7 @@ from ._blend import Blend, BlendChoices, BlendValue
 from ._error_scale import ScaledErrors
 
 
-class BaseKernelModel(SimilarityMixin, TableLifeCycle):
+class BaseTableModel(SimilarityMixin, TableLifeCycle):
     """A weighted average of models with an ANOVA kernel and a local linear model."""
 
     _parameter_constraints: dict = {
@@ -213,7 +213,7 @@ class BaseKernelModel(SimilarityMixin, TableLifeCycle):
         return blend.weights["ANOVA"] * mean, None
 
 
-class KernelRegressor(IntervalsMixin, RegressorMixin, BaseKernelModel):
+class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
     """Regression on raw tables by a weighted average of two models.
 
     Numbers, categories, dates and missing values need no preprocessing. The prediction
@@ -256,7 +256,7 @@ class KernelRegressor(IntervalsMixin, RegressorMixin, BaseKernelModel):
     See Also
     --------
     RandomFeatureRidge : Faster; with ``AnovaSampler()``, one of the two models.
-    KernelClassifier : The corresponding classifier.
+    TableClassifier : The corresponding classifier.
 
     Notes
     -----
@@ -291,12 +291,12 @@ class KernelRegressor(IntervalsMixin, RegressorMixin, BaseKernelModel):
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt import KernelRegressor
+    >>> from sklearn_crt.tables import TableRegressor
     >>> rng = np.random.default_rng(0)
     >>> size, kind = rng.uniform(-2, 2, 300), rng.choice(["a", "b", None], 300)
     >>> X = np.array([size, kind], dtype=object).T
     >>> y = np.sin(2 * size) * np.where(kind == "a", 1, -1)
-    >>> model = KernelRegressor(random_state=0).fit(X[:200], y[:200])
+    >>> model = TableRegressor(random_state=0).fit(X[:200], y[:200])
     >>> model.score(X[200:], y[200:]) > 0.9
     True
     """
@@ -331,7 +331,7 @@ class KernelRegressor(IntervalsMixin, RegressorMixin, BaseKernelModel):
         return values[:, 0]
 
 
-class KernelClassifier(ProbabilitiesMixin, ClassifierMixin, BaseKernelModel):
+class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
     """Classification on raw tables by a weighted average of three models.
 
     The class probabilities are weighted averages of the predictions of three models:
@@ -381,23 +381,23 @@ class KernelClassifier(ProbabilitiesMixin, ClassifierMixin, BaseKernelModel):
     See Also
     --------
     RandomFeatureRidgeClassifier : Faster; with ``AnovaSampler()``, one of the models.
-    KernelRegressor : The corresponding regressor, with details of the method.
+    TableRegressor : The corresponding regressor, with details of the method.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from sklearn_crt import KernelClassifier
+    >>> from sklearn_crt.tables import TableClassifier
     >>> rng = np.random.default_rng(0)
     >>> size, kind = rng.normal(size=300), rng.choice(["a", "b", None], 300)
     >>> X = np.array([size, kind], dtype=object).T
     >>> y = (size > 0) == (kind == "a")
-    >>> model = KernelClassifier(random_state=0).fit(X[:200], y[:200])
+    >>> model = TableClassifier(random_state=0).fit(X[:200], y[:200])
     >>> model.score(X[200:], y[200:]) > 0.9
     True
     """
 
     _parameter_constraints: dict = {
-        **BaseKernelModel._parameter_constraints,
+        **BaseTableModel._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
     classes_: np.ndarray

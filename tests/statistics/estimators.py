@@ -46,7 +46,7 @@ ESTIMATORS = {
         lambda: crt.LocalLinearClassifier(metric=crt.LearnedMetric(random_state=0)),
     ),
     "table": Kind(
-        lambda: crt.KernelRegressor(random_state=0),
-        lambda: crt.KernelClassifier(random_state=0),
+        lambda: crt.tables.TableRegressor(random_state=0),
+        lambda: crt.tables.TableClassifier(random_state=0),
     ),
 }

@@ -13,8 +13,6 @@ from sklearn.preprocessing import StandardScaler
 
 from sklearn_crt import (
     AnovaSampler,
-    KernelClassifier,
-    KernelRegressor,
     LearnedMetric,
     LocalLinearClassifier,
     LocalLinearRegressor,
@@ -29,6 +27,7 @@ from sklearn_crt.life_cycle.out_of_fold import (
     conformal_quantiles,
     fold_numbers,
 )
+from sklearn_crt.tables import TableClassifier, TableRegressor
 
 METRIC = LearnedMetric(method="evidence", columns="linear", random_state=0)
 RIDGE = RandomFeatureRidge(n_components=40, random_state=0)
@@ -243,7 +242,7 @@ def dependent(rng, n_groups, n_rows=8):
     "model",
     [
         *REGRESSORS,
-        pytest.param(KernelRegressor(random_state=0), marks=pytest.mark.slow),
+        pytest.param(TableRegressor(random_state=0), marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -264,7 +263,7 @@ def test_intervals_cover_rows_of_new_groups(model):
     "model",
     [
         *CLASSIFIERS,
-        pytest.param(KernelClassifier(random_state=0), marks=pytest.mark.slow),
+        pytest.param(TableClassifier(random_state=0), marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -291,7 +290,7 @@ def test_groups_are_checked_and_follow_dropped_rows(table):
         model.fit(X, y, groups=groups[1:])
     with pytest.raises(ValueError, match="groups has the same label in all rows"):
         model.fit(X, y, groups=np.zeros(60))
-    table = KernelRegressor().fit(X[:30], y[:30], groups=groups[:30])
+    table = TableRegressor().fit(X[:30], y[:30], groups=groups[:30])
     for other in (model, table):
         with pytest.raises(ValueError, match="need all rows at once"):
             other.merge(clone(other).fit(X, y))

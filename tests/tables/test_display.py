@@ -4,13 +4,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
 
-from sklearn_crt import (
-    AnovaSampler,
-    KernelRegressor,
-    RandomFeatureRidge,
-    RandomFeatureRidgeClassifier,
-)
-from sklearn_crt.tables import EffectsDisplay
+from sklearn_crt import AnovaSampler, RandomFeatureRidge, RandomFeatureRidgeClassifier
+from sklearn_crt.tables import EffectsDisplay, TableRegressor
 
 from .test_anova_sampler import mixed_table
 
@@ -74,7 +69,7 @@ def test_curves_and_points_are_the_effects_of_the_model(table, model):
 
 def test_curves_of_a_blend_are_its_effects():
     X, y = (rows[:250] for rows in load_diabetes(return_X_y=True))
-    blend = KernelRegressor(n_folds=2, random_state=2).fit(X, y)
+    blend = TableRegressor(n_folds=2, random_state=2).fit(X, y)
     assert 0 < blend.weights_["ANOVA"] < 1
     column = 2
     values = blend.effects(X).values[:, column]

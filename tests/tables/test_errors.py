@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from sklearn_crt import KernelRegressor
+from sklearn_crt.tables import TableRegressor
 from sklearn_crt.tables._error_scale import ErrorScale, ScaledErrors, _best_fit
 
-MODEL = KernelRegressor(random_state=0)
+MODEL = TableRegressor(random_state=0)
 
 
 def covered(model, X, y, coverage=0.9):

@@ -8,12 +8,8 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
 
-from sklearn_crt import (
-    AnovaSampler,
-    KernelRegressor,
-    RandomFeatureRidge,
-    RandomFeatureRidgeClassifier,
-)
+from sklearn_crt import AnovaSampler, RandomFeatureRidge, RandomFeatureRidgeClassifier
+from sklearn_crt.tables import TableRegressor
 
 from .test_anova_sampler import mixed_table
 
@@ -71,7 +67,7 @@ def test_columns_without_information_change_nothing(table):
 def test_numbers_in_a_column_that_was_empty_are_ignored(rng):
     X = np.array([[x, None] for x in rng.normal(size=80)], dtype=object)
     y = np.sin(3 * X[:, 0].astype(float))
-    model = KernelRegressor(random_state=0).fit(X, y)
+    model = TableRegressor(random_state=0).fit(X, y)
     new = np.c_[rng.normal(size=20), np.full(20, np.nan)]
     expected = model.score_samples(new)
     new[:, 1] = rng.normal(size=20)
@@ -238,7 +234,7 @@ def test_columns_are_listed_by_name_or_position(table, columns):
 def test_lazy_frames_are_an_error():
     polars = pytest.importorskip("polars")
     lazy = polars.LazyFrame({"a": [1.0, 2.0], "b": ["x", "y"]})
-    for model in (KernelRegressor(), regressor()):
+    for model in (TableRegressor(), regressor()):
         with pytest.raises(TypeError, match=r"collect\(\)"):
             model.fit(lazy, [1.0, 2.0])
 

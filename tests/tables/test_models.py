@@ -14,8 +14,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from sklearn_crt import (
-    KernelClassifier,
-    KernelRegressor,
     LearnedMetric,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
@@ -23,7 +21,7 @@ from sklearn_crt import (
 )
 from sklearn_crt.life_cycle.fitted import with_value
 from sklearn_crt.rows.raw_table import TableReader
-from sklearn_crt.tables import EffectsDisplay
+from sklearn_crt.tables import EffectsDisplay, TableClassifier, TableRegressor
 from sklearn_crt.tables._blend import blend_weights
 from sklearn_crt.tables._parts import Part, TableRows, TargetRange
 
@@ -41,14 +39,14 @@ def table():
 @pytest.fixture(scope="module")
 def model(table):
     X, y = table
-    return KernelRegressor(random_state=0).fit(X[:300], y[:300])
+    return TableRegressor(random_state=0).fit(X[:300], y[:300])
 
 
 @pytest.fixture(scope="module")
 def classifier(table):
     X, y = table
     labels = np.where(y > 0, "yes", "no")
-    return KernelClassifier(random_state=0).fit(X[:300], labels[:300])
+    return TableClassifier(random_state=0).fit(X[:300], labels[:300])
 
 
 def test_blend_is_the_weighted_average_of_its_parts(table, model, value_of):
@@ -68,7 +66,7 @@ def test_logistic_part_has_features_and_columns(table, value_of, rng):
     X, y = table
     y = y + 0.8 * rng.normal(size=len(y))  # without noise, the local part is enough
     names = np.where(y > 0, "yes", "no")
-    classifier = KernelClassifier(random_state=0).fit(X[:300], names[:300])
+    classifier = TableClassifier(random_state=0).fit(X[:300], names[:300])
     assert classifier.weights_.keys() == {"ANOVA", "logistic", "local linear"}
     blend, V = value_of(classifier).solution, TableReader.of(X).read(X)
     columns = [blend.anova.kernel_.transform(V), blend.encoding.one_hot(V)]
@@ -87,7 +85,7 @@ def test_losses_of_a_table_with_few_distinct_rows(rng, n_columns):
     X[:, 1:] *= rng.random((1600, 1)) < 0.3  # most rows are equal to many others
     p = np.where(X[:, 0] > 0, 0.9, 0.1)
     y = (rng.random(1600) < p).astype(int)
-    model = KernelClassifier(random_state=0).fit(X[:800], y[:800])  # without warning
+    model = TableClassifier(random_state=0).fit(X[:800], y[:800])  # without warning
     assert model.losses_
     deviation = np.sqrt(0.09) * np.log(9)  # of the loss of one row
     for loss in model.losses_.values():
@@ -143,7 +141,7 @@ def test_standard_deviations_are_those_of_cross_validated_errors(table, model):
     # four standard errors for 100 and 300 squared errors, whose standard deviation is
     # assumed to be at most twice that of squared normal numbers
     assert abs(ratio - 1) < 4 * 2 * np.sqrt(2 / 100 + 2 / 300)
-    few = KernelRegressor(random_state=0).fit(X[:30], y[:30])
+    few = TableRegressor(random_state=0).fit(X[:30], y[:30])
     low, high = few.predict_interval(X[300:]).T
     _, std = few.predict(X[300:], return_std=True)
     assert np.all((std > 0) & (std < high - low))
@@ -215,16 +213,14 @@ def test_units_of_targets_do_not_matter(table, model):
 def test_folds_do_not_warn_of_many_classes(table):
     X, _ = table
     labels = np.arange(80) % 40  # half as many as rows, more than half of a fold's
-    probabilities = (
-        KernelClassifier(random_state=0).fit(X[:80], labels).predict_proba(X)
-    )
+    probabilities = TableClassifier(random_state=0).fit(X[:80], labels).predict_proba(X)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
 
 
 def test_class_weights_move_probabilities(table, classifier):
     X, y = table
     labels = np.where(y > 0, "yes", "no")
-    heavy = KernelClassifier(class_weight={"yes": 10.0}, random_state=0)
+    heavy = TableClassifier(class_weight={"yes": 10.0}, random_state=0)
     p = heavy.fit(X[:300], labels[:300]).predict_proba(X)[:, 1]
     assert p.mean() > classifier.predict_proba(X)[:, 1].mean() + 0.03
 
@@ -234,7 +230,7 @@ def test_balanced_classes_have_equal_total_weights(rng):
     X = rng.normal(size=(150, 3))
     y = (X[:, 0] + rng.normal(size=150) > 0.8).astype(int)
     weights = np.where(y == 1, 4.0, 1.0)
-    model = KernelClassifier(class_weight="balanced", random_state=0)
+    model = TableClassifier(class_weight="balanced", random_state=0)
     plain = clone(model).fit(X, y)
     weighted = clone(model).fit(X, y, weights)
     np.testing.assert_allclose(
@@ -275,7 +271,7 @@ def test_other_classifiers_refuse_to_merge_balanced_parts(model, rng):
 def test_class_weights_of_zero_leave_out_a_class(rng):
     X = rng.normal(size=(90, 2))
     y = np.digitize(X[:, 0], [-0.5, 0.5])
-    model = KernelClassifier(class_weight={1: 0.0}, random_state=0).fit(X, y)
+    model = TableClassifier(class_weight={1: 0.0}, random_state=0).fit(X, y)
     p = model.predict_proba(X)
     assert np.all(p[:, 1] < 1e-6)
     np.testing.assert_allclose(p.sum(axis=1), 1)
@@ -285,7 +281,7 @@ def test_totals_of_rare_classes(rng):
     """About 10 of 1500 rows; a floor of .002 would add three expected events."""
     X = rng.normal(size=(1500, 2))
     y = (rng.random(1500) < 1 / (1 + np.exp(5.5 - X[:, 0]))).astype(int)
-    p = KernelClassifier(random_state=0).fit(X, y).predict_proba(X)
+    p = TableClassifier(random_state=0).fit(X, y).predict_proba(X)
     n_events = y.sum()
     assert abs(p[:, 1].sum() - n_events) < 3 * np.sqrt(n_events)
     rare = TargetRange.of(y, np.ones(1500), 2)
@@ -297,7 +293,7 @@ def test_totals_of_rare_classes(rng):
 def test_effects_of_a_classifier_sum_to_its_probabilities(table, n_classes):
     X, y = table
     labels = np.digitize(y, np.quantile(y, np.arange(1, n_classes) / n_classes))
-    model = KernelClassifier(random_state=0).fit(X[:300], labels[:300])
+    model = TableClassifier(random_state=0).fit(X[:300], labels[:300])
     found = model.effects(X)
     total = found.values.sum(axis=1) + found.intercept
     expected = model.decision_function(X)
@@ -337,7 +333,7 @@ def test_effects_of_a_part_without_weight_are_not_listed(table, model, value_of)
 @pytest.mark.parametrize("n", [1, 20, 39])
 def test_few_rows_leave_one_part(table, n):
     X, y = table
-    model = KernelRegressor(random_state=0).fit(X[:n], y[:n])
+    model = TableRegressor(random_state=0).fit(X[:n], y[:n])
     assert model.weights_ == {"ANOVA": 1.0}
     assert np.isfinite(model.predict(X)).all()
     assert model.effects(X).values.shape[0] == len(X)
@@ -348,7 +344,7 @@ def test_a_level_that_a_fold_lacks():
     X, y = mixed_table(600)  # enough that folds use the metric of all rows
     X.loc[3, "shape"] = None
     X["shape"] = X["shape"].astype(object).fillna("once")
-    model = KernelRegressor(n_folds=2, random_state=0).fit(X, y)
+    model = TableRegressor(n_folds=2, random_state=0).fit(X, y)
     assert np.isfinite(model.predict(X)).all()
 
 
@@ -361,7 +357,7 @@ def test_final_local_fit_has_the_metric_of_its_loss(monkeypatch, value_of):
         return learned[-1]
 
     monkeypatch.setattr(LearnedMetric, "fit", counted)
-    model = KernelRegressor(n_folds=2, random_state=0).fit(X, y)
+    model = TableRegressor(n_folds=2, random_state=0).fit(X, y)
     assert model.weights_["local linear"] > 0
     assert len(learned) == 1
     metric = value_of(model).solution.parts["local linear"].map.estimator
@@ -370,7 +366,7 @@ def test_final_local_fit_has_the_metric_of_its_loss(monkeypatch, value_of):
 
 def test_many_rows_are_cross_validated_in_part(monkeypatch):
     X, y = mixed_table(1000)
-    model = KernelRegressor(n_folds=2, random_state=0)
+    model = TableRegressor(n_folds=2, random_state=0)
     whole = clone(model).fit(X[:700], y[:700])
     monkeypatch.setattr("sklearn_crt.tables._blend._MANY", 600)
     monkeypatch.setattr("sklearn_crt.tables._folds.MOST_TESTED", 300)
@@ -401,22 +397,22 @@ def test_more_folds_than_rows_that_are_tested():
     rng = np.random.default_rng(3)  # a table without a local linear part, to save time
     X = rng.normal(size=(40, 1))
     y = (X[:, 0] > 0) + 0.01 * rng.normal(size=40)
-    model = KernelRegressor(n_folds=5000, random_state=0).fit(X, y)
-    other = KernelRegressor(n_folds=40, random_state=0).fit(X, y)
+    model = TableRegressor(n_folds=5000, random_state=0).fit(X, y)
+    other = TableRegressor(n_folds=40, random_state=0).fit(X, y)
     assert "ANOVA" in model.losses_
     np.testing.assert_array_equal(model.predict(X), other.predict(X))
 
 
 def test_targets_without_variation(table):
     X, y = table
-    np.testing.assert_allclose(KernelRegressor().fit(X, 0 * y + 3).predict(X), 3)
-    one = KernelClassifier().fit(X, np.full(len(y), "a"))
+    np.testing.assert_allclose(TableRegressor().fit(X, 0 * y + 3).predict(X), 3)
+    one = TableClassifier().fit(X, np.full(len(y), "a"))
     assert (one.predict(X) == "a").all()
     rare = np.where(np.arange(len(y)) == 7, "rare", "often")
-    assert KernelClassifier().fit(X, rare).predict_proba(X).shape == (400, 2)
+    assert TableClassifier().fit(X, rare).predict_proba(X).shape == (400, 2)
     X, y = X[:150], y[:150]
     eleven = np.append(np.digitize(y[1:], np.quantile(y, np.arange(1, 10) / 10)), 99)
-    p = KernelClassifier(n_folds=2, random_state=0).fit(X, eleven).predict_proba(X)
+    p = TableClassifier(n_folds=2, random_state=0).fit(X, eleven).predict_proba(X)
     np.testing.assert_allclose(p.sum(axis=1), 1)
 
 
