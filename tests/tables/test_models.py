@@ -369,7 +369,7 @@ def test_many_rows_are_cross_validated_in_part(monkeypatch):
     model = TableRegressor(n_folds=2, random_state=0)
     whole = clone(model).fit(X[:700], y[:700])
     monkeypatch.setattr("sklearn_crt.tables._blend._MANY", 600)
-    monkeypatch.setattr("sklearn_crt.tables._folds.MOST_TESTED", 300)
+    monkeypatch.setattr("sklearn_crt.tables._blend.MOST_TESTED", 300)
     part = model.fit(X[:700], y[:700])
     # local linear fits have a loss only if they have weight in the first fold
     both = part.losses_.keys() & whole.losses_.keys()
