@@ -63,6 +63,15 @@ def test_data_files_are_installed():
     package = resources.files(sklearn_crt)
     assert (package / "py.typed").is_file()
     assert (package / "datasets" / "descr.rst").is_file()
+    included = (package / "datasets" / "files").iterdir()
+    assert sorted(path.name for path in included) == [
+        "LICENSE.txt",
+        "car.data.gz",
+        "cmc.data.gz",
+        "data_banknote_authentication.txt.gz",
+        "wifi_localization.txt.gz",
+        "yeast.data.gz",
+    ]
 
 
 IMPORTED = """

@@ -21,6 +21,7 @@ class UCIDataset:
     n_bytes: int  # approximate size of the uncompressed file
     column_names: str  # names of all columns of the file, separated by spaces
     citation: str
+    included: bool = False  # in the folder `files` of this package, compressed by gzip
     separator: str | None = ","  # None for any amount of whitespace
     # lines have the form "class column:value ..."; the last name is that of the class
     svmlight: bool = False
@@ -51,6 +52,7 @@ _ENTRIES = (
     UCIDataset(
         name="banknote",
         file_name="data_banknote_authentication.txt",
+        included=True,
         url=_UCI + "00267/data_banknote_authentication.txt",
         sha256="d0539aaed2139ba7a587b3e34fb345ce503ff7d5d33dbf9912d8e195ce425cb9",
         n_bytes=46_400,
@@ -60,6 +62,7 @@ _ENTRIES = (
     UCIDataset(
         name="car",
         file_name="car.data",
+        included=True,
         url=_UCI + "car/car.data",
         sha256="b703a9ac69f11e64ce8c223c0a40de4d2e9d769f7fb20be5f8f2e8a619893d83",
         n_bytes=51_867,
@@ -70,6 +73,7 @@ _ENTRIES = (
     UCIDataset(
         name="yeast",
         file_name="yeast.data",
+        included=True,
         url=_UCI + "yeast/yeast.data",
         sha256="7cf61776fc04f527f93bf57a327b863893a1225d82df02d457e8950173218258",
         n_bytes=94_976,
@@ -81,6 +85,7 @@ _ENTRIES = (
     UCIDataset(
         name="cmc",
         file_name="cmc.data",
+        included=True,
         url=_UCI + "cmc/cmc.data",
         sha256="ad2a49da55df24b061a994ecc4d90c856aba35acd05138851aa251c4f06303c9",
         n_bytes=30_962,
@@ -103,6 +108,7 @@ _ENTRIES = (
     UCIDataset(
         name="wifi",
         file_name="wifi_localization.txt",
+        included=True,
         url=_UCI + "00422/wifi_localization.txt",
         sha256="2ae62faa28071e47b875d6bb64175238574a8d1366d1b64ab355bc1c87220294",
         n_bytes=62_000,

@@ -66,7 +66,7 @@ def load(
 ) -> tuple[Path, Bunch]:
     """Return the path and the contents of the verified file of a data set."""
     rejected = []
-    for path in _candidates(spec.file_name, data_home):
+    for path in _candidates(spec, data_home):
         try:
             packed = path.read_bytes()
         except OSError as error:
@@ -126,8 +126,10 @@ def _download(url: str, path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _candidates(file_name: str, data_home: _DataHome) -> Iterator[Path]:
-    """Yield the existing files of a given name, compressed or not, in search order."""
+def _candidates(spec: UCIDataset, data_home: _DataHome) -> Iterator[Path]:
+    """Yield the existing files of a data set, compressed or not, in search order."""
+    if spec.included:
+        yield Path(str(resources.files(__package__) / "files" / f"{spec.file_name}.gz"))
     places = []
     # if the folder cannot be created, the other folders are still searched
     with suppress(OSError):
@@ -138,7 +140,8 @@ def _candidates(file_name: str, data_home: _DataHome) -> Iterator[Path]:
     for folder, depth in places:
         for level in range(depth + 1):
             for suffix in ("", *_OPENERS):
-                yield from sorted(folder.glob("*/" * level + file_name + suffix))
+                pattern = "*/" * level + spec.file_name + suffix
+                yield from sorted(folder.glob(pattern))
 
 
 def _check(spec: UCIDataset, packed: bytes, suffix: str) -> tuple[Bunch | None, str]:
@@ -287,7 +290,8 @@ def fetch_uci(
         ``"abalone"``, ``"banknote"``, ``"car"``, ``"yeast"``, ``"cmc"``, ``"nursery"``,
         ``"wifi"``, ``"chess"`` (the eight data sets of [2]_), ``"wine"``, ``"letter"``,
         ``"sgemm"``, ``"skin"``, ``"ijcnn1"`` (from the LIBSVM collection) or
-        ``"housing"`` (withdrawn by UCI, so a local file is required).
+        ``"housing"`` (withdrawn by UCI, so a local file is required). ``"banknote"``,
+        ``"car"``, ``"cmc"``, ``"wifi"`` and ``"yeast"`` are included in this package.
     data_home : str or path-like, default=None
         Folder for downloads, by default :func:`sklearn.datasets.get_data_home`. The
         file is stored in its sub-folder ``sklearn_crt``.
@@ -339,17 +343,21 @@ def fetch_uci(
 
     Notes
     -----
-    The function looks for a file with the correct SHA-256 checksum of its uncompressed
-    content, either plain or compressed as ``.gz``, ``.bz2`` or ``.zip``, in the
-    sub-folder ``sklearn_crt`` of `data_home`, in `data_home` itself, and in the folders
-    listed in the environment variable ``SKLEARN_CRT_DATA`` (separated by
-    :data:`os.pathsep`), including three levels of their sub-folders. If no such file
-    exists, it is downloaded from UCI [1]_ with :func:`sklearn.datasets.fetch_file`,
-    verified and stored; an incorrect file in the sub-folder ``sklearn_crt`` is removed
-    first. No checksum is known for ``"skin"`` and ``"ijcnn1"``, so the numbers of rows
-    and columns and the class labels are checked instead. A file is rejected if it is
-    more than four times as large as the original file after decompression. A download
-    is cancelled if no data arrive for 30 seconds.
+    The files of ``"banknote"``, ``"car"``, ``"cmc"``, ``"wifi"`` and ``"yeast"`` are
+    part of this package (CC BY 4.0; the authors are named in `DESCR`), so these data
+    sets need neither a network nor a folder.
+
+    For all other data sets, the function looks for a file with the correct SHA-256
+    checksum of its uncompressed content, either plain or compressed as ``.gz``,
+    ``.bz2`` or ``.zip``, in the sub-folder ``sklearn_crt`` of `data_home`, in
+    `data_home` itself, and in the folders listed in the environment variable
+    ``SKLEARN_CRT_DATA`` (separated by :data:`os.pathsep`), including three levels of
+    their sub-folders. If no such file exists, it is downloaded from UCI [1]_ with
+    :func:`sklearn.datasets.fetch_file`, verified and stored; an incorrect file in the
+    sub-folder ``sklearn_crt`` is removed first. No checksum is known for ``"skin"`` and
+    ``"ijcnn1"``, so the numbers of rows and columns and the class labels are checked
+    instead. A file is rejected if it is more than four times as large as the original
+    file after decompression. A download is cancelled if no data arrive for 30 seconds.
 
     In the papers, categorical columns are one-hot encoded, and then all columns are
     standardised.
@@ -364,11 +372,13 @@ def fetch_uci(
     Examples
     --------
     >>> from sklearn_crt.datasets import fetch_uci
-    >>> abalone = fetch_uci("abalone")  # doctest: +SKIP
-    >>> abalone.data.shape  # doctest: +SKIP
-    (4177, 8)
-    >>> abalone.categorical_features  # doctest: +SKIP
-    [0]
+    >>> car = fetch_uci("car")
+    >>> car.data.shape
+    (1728, 6)
+    >>> car.data[0].tolist()
+    ['vhigh', 'vhigh', '2', '2', 'small', 'low']
+    >>> car.categorical_features
+    [0, 1, 2, 3, 4, 5]
     """
     if not isinstance(name, str) or name not in DATASETS:
         raise ValueError(f"name={name!r} is no known data set; use {list(DATASETS)}.")

@@ -11,6 +11,8 @@ import zipfile
 from collections import Counter
 from dataclasses import replace
 from hashlib import sha256
+from importlib import resources
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,7 +39,8 @@ def made_up(monkeypatch):
 
     def put(name, content, url="http://127.0.0.1:9/unused", **changes):
         digest = None if content is None else sha256(content).hexdigest()
-        spec = replace(DATASETS[name], url=url, sha256=digest, **changes)
+        changes = {"url": url, "sha256": digest, "included": False, **changes}
+        spec = replace(DATASETS[name], **changes)
         monkeypatch.setitem(DATASETS, name, spec)
         return digest
 
@@ -58,6 +61,39 @@ def closed_port():
 
 
 NO_FILE = {"skin", "ijcnn1"}  # read where they are, but not among the files of CI
+
+# Included files -------------------------------------------------------------------
+
+INCLUDED = ["banknote", "car", "cmc", "wifi", "yeast"]
+
+
+@pytest.mark.parametrize("name", INCLUDED)
+def test_included_file_needs_neither_network_nor_variable(name, tmp_path):
+    bunch = fetch_uci(name, data_home=tmp_path / "absent", download_if_missing=False)
+    assert bunch.data.shape == FORM[name][0]
+    assert bunch.data[0].tolist() == FORM[name][2]
+    assert Counter(bunch.target.tolist()) == COUNTS[name]
+    assert "CC BY 4.0" in bunch.DESCR
+    assert Path(bunch.filename).parent == resources.files(datasets) / "files"
+    assert not (tmp_path / "absent").exists()
+
+
+def test_included_files_are_small_original_and_attributed():
+    assert [name for name in sorted(DATASETS) if DATASETS[name].included] == INCLUDED
+    folder = resources.files(datasets) / "files"
+    names = {f"{DATASETS[name].file_name}.gz" for name in INCLUDED}
+    assert {path.name for path in folder.iterdir()} == {*names, "LICENSE.txt"}
+    text = (folder / "LICENSE.txt").read_text()
+    assert "https://creativecommons.org/licenses/by/4.0/" in text
+    for name in INCLUDED:
+        packed = (folder / f"{DATASETS[name].file_name}.gz").read_bytes()
+        assert len(packed) < 20_000
+        content = gzip.decompress(packed)
+        assert sha256(content).hexdigest() == DATASETS[name].sha256
+        author, _, doi = DATASETS[name].citation.partition(",")
+        assert author in text
+        assert doi.rpartition("doi:")[2] in text
+
 
 # Original files -------------------------------------------------------------------
 
