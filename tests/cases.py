@@ -48,7 +48,10 @@ _CASES: dict[str, list[dict[str, object]]] = {
         {"coupling": "antithetic", "kernel": "softmax", "n_components": 7},
         {"coupling": "iid", "sigma": "median", "n_anchors": 500, "n_jobs": 2},
     ],
-    "GERFSampler": [{"kernel": "softmax", "coupling": "iid", "n_components": 7}],
+    "GERFSampler": [
+        {"kernel": "softmax", "coupling": "iid", "n_components": 7},
+        {"A": -0.05 + 0.1j, "s": -1},
+    ],
     "PoissonSampler": [{"positive": True}, {"center": False, "kernel": "softmax"}],
     "GeometricSampler": [
         {"positive": True, "sigma": "median"},

@@ -28,20 +28,6 @@ def mean_log_variance(sampler):
     return np.mean(np.log(sampler.kernel_variance(X)[pairs]))
 
 
-def mean_log_variance_of(s, A, X):
-    """Return the log variance of one complex frequency, from its closed form."""
-    d, rho = X.shape[1], 1 / (1 - 8 * A)
-    squares = np.sum(X**2, axis=1)
-    total = np.add.outer(squares, squares)[pairs]
-    inner = (X @ X.T)[pairs]
-    q = total + 2 * s * inner
-    spread = (s * abs(rho) ** 2 + abs(rho) * abs(1 + rho)) / (2 * rho.real) + s / 2
-    a = d * np.log(abs(1 + rho) / (2 * np.sqrt(rho.real))) + spread * q
-    b = d * np.log((1 + rho) / (2 * np.sqrt(rho))) + s * (1 + rho) * q
-    moment = np.exp(-(s + 1) * total) * (np.exp(a) + np.exp(b).real) / 2
-    return np.mean(np.log(moment - np.exp(2 * inner - total)))
-
-
 # %%
 # Left: the log variance of each sampler, averaged over all pairs of rows. Right: the
 # same mean for the best member of the family, and for members whose parameter rho = 1 /
@@ -57,11 +43,12 @@ axes[0].set(xlabel="sigma", ylabel="mean log variance, 128 features")
 
 angles = np.linspace(0, 0.6, 40)
 for sigma in (0.05, 0.1, 0.2, 0.4):
-    sampler = GERFSampler(sigma=sigma, coupling="iid").fit(X)
-    members = ((1 - np.exp(-1j * angle) * (1 - 8 * sampler.A_)) / 8 for angle in angles)
-    rows = sampler.sigma_ * (X - sampler.center_)
-    means = [mean_log_variance_of(sampler.s_, A, rows) for A in members]
-    label = f"sigma = {sigma}, s = {sampler.s_:+d}"
+    best = GERFSampler(sigma=sigma, coupling="iid").fit(X)
+    # with an even number of features, each frequency of a complex member has two
+    options = {"sigma": sigma, "coupling": "iid", "n_components": 128, "s": best.s_}
+    members = [(1 - np.exp(-1j * angle) * (1 - 8 * best.A_)) / 8 for angle in angles]
+    means = [mean_log_variance(GERFSampler(A=A, **options).fit(X)) for A in members]
+    label = f"sigma = {sigma}, s = {best.s_:+d}"
     axes[1].plot(angles, np.subtract(means, means[0]), label=label)
 axes[1].set(xlabel="angle of rho", ylabel="mean log variance minus that of the real A")
 axes[1].set(xlim=(0, 0.6), ylim=(0, 4))

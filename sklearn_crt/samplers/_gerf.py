@@ -5,12 +5,16 @@ from __future__ import annotations
 import cmath
 import math
 from functools import lru_cache
+from numbers import Complex, Integral
 
 import numpy as np
 from scipy import optimize, special
 
+from .._compat import Options, RandomState
+from ..frequencies import Coupling
 from ..maps import (
     ExponentialMap,
+    GaussianOrSoftmax,
     IsotropicQuadratic,
     Numbers,
     log_one_minus,
@@ -18,6 +22,7 @@ from ..maps import (
     scaled_variance,
     second_moment,
 )
+from ..rows import Sigma
 from ._base import fitted
 from ._exponential import ExponentialSampler, mean_squares, optimal_A
 
@@ -30,8 +35,8 @@ class GERFSampler(ExponentialSampler):
 
     The features depend on a sign s and a complex parameter A. For s = +1 and a real A
     they are positive features; for s = -1 and A = 0 they are random Fourier features.
-    ``fit`` chooses s and A to minimise the second moment of the estimate, given the
-    means and variances of the columns.
+    Whichever of the two is not given is chosen by ``fit`` so that the second moment of
+    the estimate is minimal, given the means and variances of the columns.
 
     Parameters
     ----------
@@ -48,6 +53,13 @@ class GERFSampler(ExponentialSampler):
         columns and ``n_components`` is odd, the last frequency has a single column with
         a random phase. None means 100, unless an estimator or a hybrid that uses the
         sampler sets a number.
+    A : complex, default=None
+        Coefficient of the squared norm of a frequency, a real or complex number whose
+        real part is below 1/8; otherwise the variance is infinite. The estimate is
+        unbiased for every such A. None means the best A for the rows.
+    s : {-1, 1}, default=None
+        Sign of the projection in the features of keys. None means the sign with the
+        smaller variance for the same number of features.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
@@ -71,9 +83,9 @@ class GERFSampler(ExponentialSampler):
     Attributes
     ----------
     A_ : complex
-        The chosen parameter, whose real part is below 1/8.
+        The parameter A that was given or chosen.
     s_ : int
-        The chosen sign, +1 or -1.
+        The sign s that was given or chosen, +1 or -1.
     B_, D_, log_D_ : complex
         Factors that depend on A and s: the coefficient of the projection, the constant
         factor, and its logarithm (see Notes).
@@ -137,13 +149,13 @@ class GERFSampler(ExponentialSampler):
        {2 \operatorname{Re} \rho}\right) q, \\
        b &= d \log \frac{1 + \rho}{2 \sqrt\rho} + s (1 + \rho) q .
 
-    ``fit`` replaces q by its mean over all pairs of rows and minimises the logarithm of
-    this expression over s and log rho. Section 9.10 of [1]_ minimises over A, which
-    requires a constraint; log rho requires none. For each s, ``fit`` runs up to 50
-    iterations of L-BFGS-B from each of the best three points of a grid, and also
-    minimises over real A, so the chosen features are never worse than OPRF or random
-    Fourier features. In all trials known to us, no complex A was better than the best
-    real A for the same s, so ``A_`` is real in practice.
+    If A is not given, ``fit`` replaces q by its mean over all pairs of rows and
+    minimises the logarithm of this expression over s and log rho. Section 9.10 of [1]_
+    minimises over A, which requires a constraint; log rho requires none. For each s,
+    ``fit`` runs up to 50 iterations of L-BFGS-B from each of the best three points of a
+    grid, and also minimises over real A, so the chosen features are never worse than
+    OPRF or random Fourier features. In all trials known to us, no complex A was better
+    than the best real A for the same s, so the chosen A is real in practice.
 
     Orthogonal frequencies reduce the variance by the same amount for every A. If p is
     the number of ordered pairs of frequencies in the same block, the reduction is
@@ -169,23 +181,65 @@ class GERFSampler(ExponentialSampler):
     ...     print(sigma, sampler.s_, f"{sampler.A_:.3f}")
     0.1 -1 0.005+0.000j
     1.0 1 -0.592+0.000j
+
+    Any other member of the family has a larger variance:
+
+    >>> rotated = GERFSampler(sigma=1.0, A=-0.6 + 0.3j, s=1, random_state=0).fit(X)
+    >>> bool(rotated.kernel_variance(X).mean() > sampler.kernel_variance(X).mean())
+    True
     """
 
+    _parameter_constraints: dict = {
+        **ExponentialSampler._parameter_constraints,
+        "A": [Complex, None],
+        "s": [Options(Integral, {-1, 1}), None],
+    }
     map_: ExponentialMap
+
+    def __init__(
+        self,
+        *,
+        sigma: Sigma | None = None,
+        n_components: int | None = None,
+        A: complex | None = None,
+        s: int | None = None,
+        coupling: str | Coupling = "orthogonal",
+        center: bool = True,
+        kernel: GaussianOrSoftmax = "gaussian",
+        n_jobs: int | None = None,
+        random_state: RandomState = None,
+    ):
+        super().__init__(
+            sigma=sigma,
+            n_components=n_components,
+            coupling=coupling,
+            center=center,
+            kernel=kernel,
+            n_jobs=n_jobs,
+            random_state=random_state,
+        )
+        self.A = A
+        self.s = s
 
     def _choose(self, statistics, frame, coupling):
         d = statistics.n_features
         q_plus, q_minus = mean_squares(statistics, frame)
-        optima = {-1: trigonometric_A(q_minus, d), 1: optimal_A(q_plus, d)}
-        s, A = best_member(optima, {-1: q_minus, 1: q_plus}, d)
+        q = {-1: q_minus, 1: q_plus}
+        signs = (-1, 1) if self.s is None else (int(self.s),)
+        if self.A is not None:
+            A = checked(self.A)
+            s = min(signs, key=lambda sign: score(A, sign, q[sign], d))
+        else:
+            optima = {-1: trigonometric_A(q_minus, d), 1: optimal_A(q_plus, d)}
+            s, A = best_member({sign: optima[sign] for sign in signs}, q, d)
         return IsotropicQuadratic(A.real, A.imag, s)
 
-    s_: int = fitted("map_.s", "The chosen sign, +1 or -1.")
+    s_: int = fitted("map_.s", "The sign s that was given or chosen, +1 or -1.")
     phase_: float = fitted("map_.phase", "Phase of the single last column, in radians.")
 
     @property
     def A_(self) -> complex:
-        """The chosen parameter A."""
+        """The parameter A that was given or chosen."""
         return complex(self.map_.A)
 
     @property
@@ -208,6 +262,18 @@ class GERFSampler(ExponentialSampler):
         """Constant factor D; infinite if it overflows."""
         overflows = self.log_D_.real > 709
         return complex(math.inf) if overflows else cmath.exp(self.log_D_)
+
+
+def checked(A: complex) -> complex:
+    """Return A as a Python number, after checking that the variance is finite."""
+    value = complex(A)
+    if cmath.isfinite(value) and value.real < 0.125:
+        return value
+    raise ValueError(
+        f"A={A!r} is out of range: the real part must be below 1/8, because the "
+        "variance is infinite otherwise, and both parts must be finite. Use A=None for "
+        "the best value."
+    )
 
 
 # -------------------------------------------------------------- the search for A
@@ -285,6 +351,18 @@ def trigonometric_A(q: float, n_features: int) -> float:
     return t / (8 * (1 + t))
 
 
+def score(A: complex, s: int, q: float, n_features: int) -> float:
+    """Return the log variance of a fixed number of features, up to a constant."""
+    value = float(log_variance(*log_rho(A), s, q, n_features))
+    return value - columns_saved(s, A.imag == 0)
+
+
+def columns_saved(s: int, is_real: bool) -> float:
+    """Return the log of the number of frequencies per two features."""
+    # a real A with s = +1 needs one feature per frequency, and other members need two
+    return math.log(2) if s > 0 and is_real else 0.0
+
+
 @lru_cache  # cached because fits with other seeds repeat the same search
 def complex_candidates(
     A: float, s: int, q: float, n_features: int
@@ -320,20 +398,17 @@ def best_member(
     the second moments are close to 1. A complex A is chosen only if it reduces the
     variance of the best real A with the same s by more than rounding errors.
     """
-    best, member = math.inf, (-1, complex(real_optima[-1]))
+    best, member = math.inf, next((s, complex(A)) for s, A in real_optima.items())
     for s, A in sorted(real_optima.items()):
         value = float(log_variance(*log_rho(complex(A)), s, q[s], n_features))
         margin = 1e-8 + 1e-12 * abs(value)
-        # for the same number of features, a real A with s = +1 allows twice as many
-        # frequencies as other choices
-        saved = math.log(2) if s > 0 else 0.0
-        candidates = [(value - saved, complex(A))]
+        candidates = [(value - columns_saved(s, True), complex(A))]
         for lam, phi in complex_candidates(A, s, q[s], n_features):
             other = float(log_variance(lam, phi, s, q[s], n_features))
             if other < value - margin:
-                other -= saved if phi == 0 else 0.0
+                other -= columns_saved(s, phi == 0)
                 candidates.append((other, (1 - cmath.exp(complex(-lam, -phi))) / 8))
-        score, choice = min(candidates, key=lambda candidate: candidate[0])
-        if score < best:
-            best, member = score, (s, choice)
+        value, choice = min(candidates, key=lambda candidate: candidate[0])
+        if value < best:
+            best, member = value, (s, choice)
     return member

@@ -8,7 +8,7 @@ from scipy import optimize, sparse
 from sklearn_crt import NadarayaWatsonClassifier, OPRFSampler, TrigRBFSampler
 
 # the second moment and its minimum, formulas that a fitted sampler shows at one point
-from sklearn_crt.maps import IsotropicQuadratic, log_rho
+from sklearn_crt.maps import log_rho
 from sklearn_crt.samplers import GERFSampler, PositiveRBFSampler, _gerf
 from sklearn_crt.testing import assert_unbiased, assert_variance, check_sampler
 from sklearn_crt.testing.estimates import assert_mean, contract_rows, seed_estimates
@@ -20,38 +20,10 @@ def optimal_A(q, d):
     return OPRFSampler(sigma=1.0, center=False, n_components=1).fit(row).A_
 
 
-class Member(GERFSampler):
-    """One member of the family, whatever the data."""
-
-    _parameter_constraints: dict = {"A": [complex, float], "s": [int]}
-
-    def __init__(
-        self,
-        *,
-        A=0.0,
-        s=1,
-        sigma=1.0,
-        n_components=2,
-        coupling="iid",
-        center=False,
-        kernel="gaussian",
-        n_jobs=None,
-        random_state=None,
-    ):
-        super().__init__(
-            sigma=sigma,
-            n_components=n_components,
-            coupling=coupling,
-            center=center,
-            kernel=kernel,
-            n_jobs=n_jobs,
-            random_state=random_state,
-        )
-        self.A = A
-        self.s = s
-
-    def _choose(self, statistics, frame, coupling):
-        return IsotropicQuadratic(self.A.real, self.A.imag, self.s)
+def member(A=0.0, s=1, **params):
+    """Return an unfitted sampler of one member of the family, whatever the data."""
+    defaults = {"sigma": 1.0, "n_components": 2, "coupling": "iid", "center": False}
+    return GERFSampler(A=A, s=s, **{**defaults, **params})
 
 
 # the fourth moments of larger A are too heavy for a test of the variance
@@ -81,7 +53,7 @@ def printed_second_moment(A, s, q, N, d):
 @pytest.mark.parametrize("section", ["pair4", "pair64"])
 def test_variance_of_a_complex_member(section, s, kernel, vectors, request):
     pair, numbers = request.getfixturevalue(section), vectors[section]
-    fitted = Member(A=-0.2 + 0.3j, s=s, kernel=kernel).fit(pair[0], X_key=pair[1])
+    fitted = member(A=-0.2 + 0.3j, s=s, kernel=kernel).fit(pair[0], X_key=pair[1])
     factor = np.exp(numbers["N = |x|^2+|y|^2"]) if kernel == "softmax" else 1
     expected = numbers[f"Var GERF A=-0.2+0.3i s={s:+d}"] * factor
     assert_allclose(fitted.kernel_variance(*pair), [[expected]], rtol=1e-10)
@@ -95,7 +67,7 @@ def test_best_real_member_of_sines_and_cosines(section, vectors, request):
     lam, phi = log_rho(complex(A))
     assert_allclose(np.exp(lam), numbers["s=-1 optimum rho"], rtol=1e-12)
     assert phi == 0
-    fitted = Member(A=A, s=-1).fit(pair[0], X_key=pair[1])
+    fitted = member(A=A, s=-1).fit(pair[0], X_key=pair[1])
     expected = numbers["Var at that optimum"]
     assert_allclose(fitted.kernel_variance(*pair), [[expected]], rtol=1e-10)
 
@@ -284,7 +256,7 @@ def test_contract(sigma, coupling):
     ],
 )
 def test_contract_of_a_member(A, s, kernel):
-    check_sampler(Member(A=A, s=s, kernel=kernel, coupling="orthogonal"), 3)
+    check_sampler(member(A=A, s=s, kernel=kernel, coupling="orthogonal"), 3)
 
 
 @pytest.mark.each_value
@@ -293,7 +265,7 @@ def test_contract_of_a_member(A, s, kernel):
 def test_two_sets_of_rows(A, s, coupling):
     X = contract_rows(3)[:3]
     Y = 0.8 * contract_rows(3, random_state=1)[[1, 5]] + 0.1
-    sampler = Member(A=A, s=s, coupling=coupling)
+    sampler = member(A=A, s=s, coupling=coupling)
     assert_unbiased(sampler, X, Y, n_blocks=20_000)
     assert_variance(sampler, X, Y, n_blocks=20_000)
 
@@ -306,7 +278,7 @@ def test_two_sets_of_rows(A, s, coupling):
 )
 def test_odd_number_of_columns(A, s, columns, coupling):
     X = np.array([[0.5, 0.1, -0.2], [-0.2, 0.4, 0.6]])
-    sampler = Member(A=A, s=s, n_components=columns, coupling=coupling)
+    sampler = member(A=A, s=s, n_components=columns, coupling=coupling)
     estimates = seed_estimates(sampler, X, n_draws=500)
     fitted = sampler.fit(X)
     assert_mean(estimates, fitted.exact_kernel(X))
@@ -315,30 +287,79 @@ def test_odd_number_of_columns(A, s, columns, coupling):
 
 
 def test_without_the_conjugate_the_estimate_is_biased():
-    class Unconjugated(Member):
+    class Unconjugated(GERFSampler):
         def transform_key(self, X):
             features = super().transform_key(X)
             features[:, self.n_components // 2 :] *= -1
             return features
 
     with pytest.raises(AssertionError, match="biased"):
-        assert_unbiased(Unconjugated(A=0.02 + 0.03j, s=-1), n_blocks=5000)
+        params = member(A=0.02 + 0.03j, s=-1).get_params()
+        assert_unbiased(Unconjugated(**params), n_blocks=5000)
 
 
-class WrongSign(Member):
+class WrongSign(GERFSampler):
     """Adds what pairs of one block save."""
 
     def kernel_variance(self, X, Y=None):
         options = {**self.get_params(), "coupling": "iid"}
-        independent = Member(**options).fit(X).kernel_variance(X, Y)
+        independent = GERFSampler(**options).fit(X).kernel_variance(X, Y)
         return 2 * independent - super().kernel_variance(X, Y)
 
 
 @every_member
 def test_wrong_sign_of_the_cross_moment_is_seen(A, s):
-    wrong = WrongSign(A=A, s=s, coupling="orthogonal")
+    wrong = WrongSign(**member(A, s, coupling="orthogonal").get_params())
     with pytest.raises(AssertionError, match="wrong variance"):
         assert_variance(wrong, n_blocks=20_000)
+
+
+# ----------------------------------------------------------------- given A and s
+def test_what_is_given_is_kept_and_the_rest_is_chosen(rng):
+    X = rng.normal(size=(60, 4))
+    for sigma in (0.1, 1.0):
+        chosen = GERFSampler(sigma=sigma, random_state=0).fit(X)
+        for s in (1, -1):
+            fitted = GERFSampler(sigma=sigma, s=s, random_state=0).fit(X)
+            assert fitted.s_ == s
+            if s == chosen.s_:
+                assert fitted.A_ == chosen.A_
+                assert_allclose(fitted.transform(X), chosen.transform(X))
+        given = GERFSampler(sigma=sigma, A=chosen.A_, random_state=0).fit(X)
+        assert (given.A_, given.s_) == (chosen.A_, chosen.s_)
+        assert_allclose(given.transform(X), chosen.transform(X))
+        other = GERFSampler(sigma=sigma, A=-0.1 + 0.2j, random_state=0).fit(X)
+        assert other.A_ == -0.1 + 0.2j
+        assert other.with_sigma(2 * sigma).A_ == other.A_
+
+
+@pytest.mark.parametrize("A", [-0.3, -0.3 + 0.2j, 0.0])
+def test_the_sign_for_a_given_A_has_the_smaller_variance(A, rng):
+    """At a pair of rows, on which the choice is exact."""
+    signs = set()
+    for scale in np.geomspace(0.1, 3, 9):
+        for x, y in scale * np.stack([rng.normal(size=(2, 3)) for _ in range(5)]):
+            variances, options = {}, {"A": A, "sigma": 1.0, "coupling": "iid"}
+            for s in (1, -1):
+                fitted = GERFSampler(s=s, center=False, n_components=2, **options)
+                fitted.fit(x[None], X_key=y[None])
+                variances[s] = fitted.kernel_variance(x[None], y[None])[0, 0]
+            chosen = GERFSampler(center=False, **options).fit(x[None], X_key=y[None])
+            assert variances[chosen.s_] <= min(variances.values()) * (1 + 1e-9)
+            signs.add(chosen.s_)
+    assert signs == {1, -1}
+
+
+@pytest.mark.parametrize("A", [0.125, 1 / 8 + 1j, 3, np.nan, complex(0, np.inf)])
+def test_A_without_a_variance_is_refused(A):
+    with pytest.raises(ValueError, match=r"A=.*real part must be below 1/8"):
+        GERFSampler(A=A).fit(np.eye(3))
+
+
+@pytest.mark.parametrize("params", [{"A": "best"}, {"s": 0}, {"s": 1.0}, {"s": 1j}])
+def test_parameters_of_another_kind_are_refused(params):
+    with pytest.raises(ValueError, match=f"'{next(iter(params))}' parameter of GERF"):
+        GERFSampler(**params).fit(np.eye(3))
 
 
 # ------------------------------------------------------------------- special cases
@@ -349,20 +370,20 @@ def test_members_are_the_other_samplers(kernel, coupling, rng):
     X[1] = X[0] + 1e-6
     options = {"sigma": 0.6, "kernel": kernel, "coupling": coupling, "random_state": 0}
     trigonometric = TrigRBFSampler(n_components=15, **options).fit(X)
-    member = Member(A=0.0, s=-1, n_components=15, **options).fit(X)
-    assert_allclose(member.transform(X), trigonometric.transform(X), rtol=1e-9)
+    sines = member(A=0.0, s=-1, n_components=15, **options).fit(X)
+    assert_allclose(sines.transform(X), trigonometric.transform(X), rtol=1e-9)
     expected = trigonometric.kernel_variance(X)
     scale = np.sqrt(np.exp(np.add.outer(*[(0.36 * X**2).sum(axis=1)] * 2)))
     scale = scale if kernel == "softmax" else np.ones_like(scale)
     assert_allclose(
-        member.kernel_variance(X) / scale**2, expected / scale**2, atol=1e-15, rtol=1e-8
+        sines.kernel_variance(X) / scale**2, expected / scale**2, atol=1e-15, rtol=1e-8
     )
 
     optimal = OPRFSampler(n_components=7, **options).fit(X)
-    positive = Member(A=optimal.A_, n_components=7, center=True, **options).fit(X)
+    positive = member(A=optimal.A_, n_components=7, center=True, **options).fit(X)
     assert_allclose(positive.transform(X), optimal.transform(X), rtol=1e-12)
     assert_allclose(positive.kernel_variance(X), optimal.kernel_variance(X))
-    for fitted in (member, positive):
+    for fitted in (sines, positive):
         assert fitted.symmetric_
         assert_allclose(fitted.transform_key(X), fitted.transform(X), rtol=1e-15)
 
@@ -383,7 +404,7 @@ def test_general_formula_of_a_positive_member():
 @every_member
 def test_two_sides_are_one_map_where_A_is_real(A, s, rng):
     X = rng.normal(size=(9, 3))
-    fitted = Member(A=A, s=s, n_components=7).fit(X)
+    fitted = member(A=A, s=s, n_components=7).fit(X)
     assert fitted.symmetric_ == (complex(A).imag == 0)
     same = np.allclose(fitted.transform(X), fitted.transform_key(X))
     assert same == fitted.symmetric_
@@ -458,7 +479,7 @@ def test_infinite_D_is_no_warning(rng):
     fitted = GERFSampler(sigma=100.0, random_state=0).fit(X)
     assert np.isinf(fitted.D_)
     assert_allclose(fitted.log_D_, 250 * np.log(1 - 4 * fitted.A_))
-    assert np.isinf(Member(A=-5000 + 1j).fit(X).D_)
+    assert np.isinf(member(A=-5000 + 1j).fit(X).D_)
 
 
 def test_constant_data():
@@ -478,8 +499,8 @@ def test_sparse_rows_and_float32(rng):
     X = sparse.random(60, 30, density=0.1, random_state=0, format="csr")
     X = sparse.csr_array(X)
     options = {"sigma": 3.0, "n_components": 21, "random_state": 0}
-    dense = Member(A=-0.02 + 0.05j, center=True, **options).fit(X.toarray())
-    fitted = Member(A=-0.02 + 0.05j, center=True, **options).fit(X)
+    dense = member(A=-0.02 + 0.05j, center=True, **options).fit(X.toarray())
+    fitted = member(A=-0.02 + 0.05j, center=True, **options).fit(X)
     for side in ("transform", "transform_key"):
         features = getattr(fitted, side)(X)
         assert_allclose(features, getattr(dense, side)(X.toarray()), rtol=1e-9)

@@ -7,7 +7,6 @@ from scipy import special
 
 from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.extend import Orthogonal, Simplex, chi_law
-from sklearn_crt.maps import IsotropicQuadratic
 from sklearn_crt.samplers import GERFSampler, PositiveRBFSampler, SimplexRBFSampler
 from sklearn_crt.testing import assert_variance
 from sklearn_crt.testing.estimates import assert_mean, seed_estimates
@@ -213,13 +212,9 @@ def test_partial_blocks_of_a_simplex():
 @pytest.mark.parametrize(("s", "A"), [(1, -0.1 + 0.1j), (-1, 0.03), (-1, -0.1 + 0.1j)])
 def test_other_members_of_the_family(s, A, columns):
     """What a pair saves depends on s, not on A, real or complex."""
-
-    class Member(GERFSampler):
-        def _choose(self, statistics, frame, coupling):
-            return IsotropicQuadratic(A.real, A.imag, s)
-
     X, Y = pair_with_sum(3, 0.8)
-    model = Member(sigma=1.0, coupling="simplex", center=False, n_components=columns)
+    options = {"coupling": "simplex", "center": False, "n_components": columns}
+    model = GERFSampler(sigma=1.0, A=A, s=s, **options)
     if columns == 6:
         assert_variance(model, X, Y, n_blocks=30_000)
         return
