@@ -33,9 +33,8 @@ from ..samplers._kernel_parameter import (
     transformer_for,
 )
 from ._anova_effects import EffectsMixin
-from ._candidate_sums import FEWEST, RidgeSums
-from ._predictions import results, variances
-from ._settings import Settings
+from ._candidate_sums import FEWEST, RidgeSums, Settings
+from ._feature_chunks import apply_to_features
 
 # weights with a larger mean are unlikely to be counts of repeated rows
 _MOST_MEAN_WEIGHT = 10.0
@@ -252,9 +251,9 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         """Return variances of predictions in units of the noise."""
 
         def function(Z, part):
-            return (variances(solution, Z, part),)
+            return (solution.variance(Z, part),)
 
-        return results(solution.sampler, rows, function)[0]
+        return apply_to_features(solution.sampler, rows, function)[0]
 
     def _scores(self, rows):
         solution = self._value.solution

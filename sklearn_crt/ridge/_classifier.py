@@ -12,7 +12,7 @@ from ..life_cycle.supervised import LabelsMixin, ProbabilitiesMixin
 from ..rows import Sigma
 from ..samplers._kernel_parameter import KernelLike
 from ._base import BaseRandomFeatureRidge
-from ._predictions import results
+from ._feature_chunks import apply_to_features
 
 
 class RandomFeatureRidgeClassifier(
@@ -239,7 +239,11 @@ class RandomFeatureRidgeClassifier(
     def _expected(self, value, rows):
         """Return the predicted indicators of the classes, (n, k)."""
         solution = value.solution
-        return results(solution.sampler, rows, lambda Z, _: (solution.predict(Z),))[0]
+
+        def indicators(Z, _):
+            return (solution.predict(Z),)
+
+        return apply_to_features(solution.sampler, rows, indicators)[0]
 
     def _probabilities(self, rows):
         value = self._value
@@ -254,4 +258,4 @@ class RandomFeatureRidgeClassifier(
         def probabilities(Z, _):
             return (solution.calibration.probabilities(solution.predict(Z)),)
 
-        return results(solution.sampler, rows, probabilities)[0], None
+        return apply_to_features(solution.sampler, rows, probabilities)[0], None

@@ -1,8 +1,8 @@
-"""Features of rows, chunk by chunk, for all candidates of sigma."""
+"""Features of rows, and what is computed from them, chunk by chunk in threads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from ..arrays.threads import blas_within_processors, effective_n_threads, in_thr
 from ..arrays.workspace import Workspace
 from ..maps import FeatureMap
 from ..rows import Rows
-from ..sums.map_sums import map_of, third_party_features
+from ..sums.map_sums import check_n_columns, map_of, third_party_features
 
 
 def width_of(path: Sequence[Any]) -> int | None:
@@ -55,3 +55,28 @@ def features_of(path: Sequence[Any], X: Rows) -> list[np.ndarray]:
         for found, Z in zip(blocks, features, strict=True):
             found.append(Z.copy())  # the next chunk overwrites Z
     return [np.concatenate(found) for found in blocks]
+
+
+def apply_to_features(
+    sampler: Any,
+    X: Rows,
+    function: Callable[[np.ndarray, Rows], tuple[np.ndarray, ...]],
+) -> list[np.ndarray]:
+    """Return the arrays that a function computes from features (float64) and rows."""
+    path = (sampler,)
+    check_n_columns(sampler, X)
+
+    def of_part(part: slice) -> list[tuple[np.ndarray, ...]]:
+        found, own = [], X[part]
+        for rows, (Z,) in chunks_of(path, own):
+            if not np.isfinite(Z).all():
+                raise ValueError(
+                    f"Features of some rows are too large for {Z.dtype}. Scale the "
+                    "columns, or use float64."
+                )
+            wide = Z.astype(np.float64, copy=False)
+            found.append(function(wide, own[rows]))
+        return found
+
+    blocks = [block for part in by_threads(of_part, path, X) for block in part]
+    return [np.concatenate(each) for each in zip(*blocks, strict=True)]

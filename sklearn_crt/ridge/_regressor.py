@@ -14,7 +14,7 @@ from ..life_cycle.supervised import NumbersMixin
 from ..rows import Sigma
 from ..samplers._kernel_parameter import KernelLike
 from ._base import BaseRandomFeatureRidge
-from ._predictions import results, variances
+from ._feature_chunks import apply_to_features
 
 
 class RandomFeatureRidge(
@@ -282,13 +282,13 @@ class RandomFeatureRidge(
         def predictions(Z, part):
             if not (variance or value.settings.clip):
                 return (solution.predict(Z),)
-            found = variances(solution, Z, part)
+            found = solution.variance(Z, part)
             if not value.settings.clip:
                 return solution.predict(Z), found
             mean = solution.predict(Z, found)
             return np.clip(mean, solution.least, solution.most), found
 
-        mean, *rest = results(solution.sampler, rows, predictions)
+        mean, *rest = apply_to_features(solution.sampler, rows, predictions)
         return mean, rest[0] if rest else None
 
     def _expected(self, value, rows):

@@ -8,11 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import linalg
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.extmath import row_norms
 
 from .._compat import cached_property
 from .._values import Value
 from ..life_cycle.intervals import Distribution, Errors, LeftOut
+from ..rows import Rows
 from ._class_probabilities import ClippedIndicators, Link, LogLoss
 from ._feature_moments import Moments
 
@@ -125,17 +127,26 @@ class Solution(Value):
         axes[np.tril_indices(shape[0], 0, shape[1])] = self.axes
         return axes
 
-    def variance(self, Z: np.ndarray) -> np.ndarray:
+    def variance(self, Z: np.ndarray, rows: Rows | None = None) -> np.ndarray:
         """Return the variances of predictions relative to the noise, (n, k).
 
-        They refer to the expected targets and do not include the noise.
+        They refer to the expected targets and do not include the noise. If all training
+        rows are landmarks and the ``rows`` are given, the variances include the prior
+        variance that the landmarks do not explain. It is included in the leave-one-out
+        errors, and not negligible for targets that are fitted nearly exactly.
         """
         centred = Z - self.z_mean
         variance = (centred @ self._axes) ** 2 @ self.factors
         if np.any(self.prior):
             variance += np.multiply.outer(row_norms(centred, squared=True), self.prior)
             np.maximum(variance, 0, out=variance)  # rounding may make it negative
-        return self.mean_variance + variance
+        variance += self.mean_variance
+        landmarks: Any = None
+        if rows is not None and not isinstance(self.sampler, FrozenEstimator):
+            landmarks = getattr(self.sampler, "_map_of_matrix", None)
+        if getattr(landmarks, "has_all_rows", False) and np.all(self.alpha > 0):
+            variance = variance + landmarks.unexplained(rows)[:, None] / self.alpha
+        return variance
 
     def scores(self, variance: np.ndarray) -> np.ndarray:
         """Return the proportions of rows with at least these variances, (n,).
