@@ -18,7 +18,12 @@ from ..arrays.namespaces import (
     namespace_of,
     transposed,
 )
-from ..sums.errors import N_ERRORS, group_columns, group_shares, jackknife_variance
+from ..sums.feature_sums import (
+    N_ERRORS,
+    group_columns,
+    group_shares,
+    jackknife_variance,
+)
 from ._causal import causal_block
 from ._features import Features, Map, check_rows, check_values, resolve
 

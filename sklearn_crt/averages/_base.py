@@ -25,8 +25,7 @@ from ..exceptions import ApproximationWarning
 from ..life_cycle.fitted import LifeCycle, with_value
 from ..life_cycle.intervals import SimilarityMixin
 from ..life_cycle.out_of_fold import METRIC_CONSTRAINTS
-from ..life_cycle.repeated_rows import warn_of_repeated_rows
-from ..life_cycle.supervised import SupervisedLifeCycle
+from ..life_cycle.supervised import SupervisedLifeCycle, warn_of_repeated_rows
 from ..maps import FeatureMap
 from ..rows import Sigma, TableLike
 from ..samplers._kernel_parameter import (

@@ -20,7 +20,7 @@ from ..arrays.validation import to_fit_namespace
 from ..life_cycle.supervised import LabelsMixin, LogProbabilitiesMixin
 from ..rows import Sigma, TableLike
 from ..samplers._kernel_parameter import KernelLike
-from ..sums.errors import trust
+from ..sums.feature_sums import trust
 from ._base import BaseNadarayaWatson
 from ._class_probabilities import Smoothing, class_shares, normalised, probabilities
 from ._fitted_averages import RowAverages

@@ -34,6 +34,7 @@ import numpy as np
 
 from .._compat import cached_property
 from .._values import Value
+from ..arrays.loops import Workspace
 from ..arrays.namespaces import (
     Array,
     asarray_like,
@@ -42,12 +43,12 @@ from ..arrays.namespaces import (
     on_host,
     sq_norms,
 )
-from ..arrays.workspace import Workspace
 from ..life_cycle.fitted import Batch, Step, no_step
 from ..maps import FeatureMap
 from ..rows import Rows, type_for_weights
-from ..sums.errors import (
+from ..sums.feature_sums import (
     N_GROUPS,
+    FeatureSums,
     effective_number,
     find_cancelling,
     group_blocks,
@@ -58,7 +59,6 @@ from ..sums.errors import (
     standard_error,
     where_cancels,
 )
-from ..sums.feature_sums import FeatureSums
 from ..sums.map_sums import MapSums, check_n_columns, map_of, third_party_features
 from ._fitted_averages import Averages
 from ._kernel_rows import KernelSums

@@ -14,6 +14,7 @@ from .._compat import cached_property
 from .._values import Value
 from ..arrays.loops import (
     LogSum,
+    Workspace,
     exp_products,
     fast_exponential,
     in_type,
@@ -34,7 +35,6 @@ from ..arrays.namespaces import (
     within_working_memory,
 )
 from ..arrays.validation import as_kind
-from ..arrays.workspace import Workspace
 from ..maps import Gaussian, RadialKernel
 from ..rows import DenseInputs, Frame, Inputs, Rows, type_for_weights
 from ..rows.row_sample import RowSample

@@ -15,7 +15,7 @@ from ..life_cycle.fitted import computed_once
 from ..life_cycle.intervals import Errors, IntervalsMixin
 from ..life_cycle.supervised import NumbersMixin
 from ..rows import Rows
-from ..sums.errors import trust
+from ..sums.feature_sums import trust
 from ._base import BaseNadarayaWatson
 from ._kernel_rows import (
     KernelRows,

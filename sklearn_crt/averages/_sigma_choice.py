@@ -18,7 +18,8 @@ from ..maps import FeatureMap, Gaussian, RadialKernel
 from ..rows import Frame, Inputs
 from ..rows.row_sample import RowSample
 from ..samplers._kernel_parameter import RowKernel
-from ..sums.errors import (
+from ..sums.feature_sums import (
+    FeatureSums,
     find_cancelling,
     group_columns,
     group_shares,
@@ -27,7 +28,6 @@ from ..sums.errors import (
     trust,
     where_cancels,
 )
-from ..sums.feature_sums import FeatureSums
 from ._class_probabilities import probabilities
 from ._kernel_rows import leave_out, log_kernel
 from ._targets import Targets

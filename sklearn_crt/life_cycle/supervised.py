@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.class_weight import compute_class_weight
 
-from .._compat import _check_partial_fit_first_call, _fit_context
+from .._compat import _check_partial_fit_first_call, _fit_context, warn
 from .._values import check_names, check_same_params, copied
 from ..arrays.namespaces import (
     asarray_like,
@@ -33,9 +33,15 @@ from ..rows import (
     weighted_rows,
 )
 from ..rows.raw_table import TableReader, validated_table
-from ..rows.row_sample import RowSample
+from ..rows.row_sample import RowSample, distinct_rows
 from .fitted import KEPT_ENTRIES, Batch, LearnedValue, LifeCycle, Step, no_step
 from .out_of_fold import OutOfFoldMixin, check_metric, group_numbers
+
+# Rows seem to be repeated on purpose if they are at least this proportion of all rows,
+# and if the values of a column are distinct in at least this proportion of the others.
+_REPEATED, _DISTINCT = 0.1, 0.5
+_LEAST_CHECKED = 20  # tables with fewer rows are not checked
+_N_COMPARED = 1000  # number of rows from which the column is chosen
 
 
 class TargetsLifeCycle(LifeCycle):
@@ -186,6 +192,41 @@ class SupervisedLifeCycle(OutOfFoldMixin, TargetsLifeCycle):
                 "class_weight='balanced' depend on the rows of each part. Pass the "
                 "same weight for each class to both estimators."
             )
+
+
+def warn_of_repeated_rows(X: Any, y: Any, name: str) -> None:
+    """Warn if many rows repeat another row together with its target.
+
+    In a table of categories or counts, equal rows are independent observations. If most
+    values of a column are distinct, rows are equal only if they have been repeated.
+    Models that predict each row from the others then seem too accurate. ``name`` is the
+    name of the estimator. Sparse matrices and other libraries are not checked.
+    """
+    # X (n_rows, n_features), y (n_rows,) or (n_rows, n_outputs)
+    if not isinstance(X, np.ndarray) or not isinstance(y, np.ndarray):
+        return
+    n_rows = len(X)
+    if n_rows < _LEAST_CHECKED:
+        return
+    few = X[:: max(1, n_rows // _N_COMPARED)]
+    column = X[:, np.argmax([np.unique(values).size for values in few.T])]
+    _, places, counts = np.unique(column, return_inverse=True, return_counts=True)
+    shared = np.flatnonzero(counts[places] > 1)
+    if len(shared) < _REPEATED * n_rows or counts.size < 2:
+        return
+    first, _ = distinct_rows(X[shared], y[shared])
+    n_repeated = len(shared) - len(first)
+    if n_repeated < _REPEATED * n_rows:
+        return
+    if counts.size < _DISTINCT * (n_rows - n_repeated):
+        return
+    warn(
+        f"{n_repeated} of {n_rows} rows repeat another row together with its target. "
+        f"{name} chooses its parameters by predicting each row from all others, so it "
+        "would judge itself too well. Fit it to the rows without repetitions; to give "
+        "some of them more weight, use class_weight or sample_weight.",
+        UserWarning,
+    )
 
 
 def balanced_factors(

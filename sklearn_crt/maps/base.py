@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike
 
 from .._compat import array_device, cached_property, is_writeable_array
 from .._values import Value
-from ..arrays.loops import exp_features, weights_from_logs
+from ..arrays.loops import Workspace, exp_features, kept_workspace, weights_from_logs
 from ..arrays.namespaces import (
     Array,
     asarray_like,
@@ -25,7 +25,6 @@ from ..arrays.namespaces import (
     row_chunks,
 )
 from ..arrays.threads import effective_n_threads, in_threads
-from ..arrays.workspace import Workspace, kept_workspace
 from ..frequencies import Affine, Coupling, Frequencies
 from ..rows import Frame, Inputs
 

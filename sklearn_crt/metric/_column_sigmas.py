@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from ..arrays.threads import with_one_blas_thread
+from ._candidates import TrainingRows
 from ._columns import ColumnFeatures
 from ._gradients import most_evidence
-from ._training_rows import TrainingRows
 
 # Candidates are learned from up to MOST_LEARNED of N_DRAWN rows. Their leave-one-out
 # errors are too small, especially if there are few rows per column. _OF_NUMBERS

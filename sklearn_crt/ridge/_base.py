@@ -20,8 +20,7 @@ from ..arrays.validation import refuse_device
 from ..life_cycle.fitted import Batch
 from ..life_cycle.intervals import SimilarityMixin
 from ..life_cycle.out_of_fold import METRIC_CONSTRAINTS
-from ..life_cycle.repeated_rows import warn_of_repeated_rows
-from ..life_cycle.supervised import SupervisedLifeCycle
+from ..life_cycle.supervised import SupervisedLifeCycle, warn_of_repeated_rows
 from ..rows import Sigma, TableLike
 from ..rows.raw_table import TableReader, read_table_and_targets, validated_table
 from ..samplers._kernel_parameter import (

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.loops import exp_features
+from ..arrays.loops import Workspace, exp_features
 from ..arrays.threads import blas_within_processors, effective_n_threads, in_threads
-from ..arrays.workspace import Workspace
 from ..maps import FeatureMap
 from ..rows import Rows
 from ..sums.map_sums import check_n_columns, map_of, third_party_features

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..arrays.workspace import Workspace
+from ..arrays.loops import Workspace
 from ..rows import type_for_weights
 
 # The Gram matrix is accumulated block by block. A block has _ROWS_A_COLUMN times as

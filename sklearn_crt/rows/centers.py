@@ -14,9 +14,9 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from ..arrays.loops import sq_norms
 from ..arrays.namespaces import joined
-from .distinct_rows import distinct_rows
 from .frame import Frame
 from .inputs import DenseInputs, Inputs, Rows
+from .row_sample import distinct_rows
 
 _DISTANCES = 2**16  # number of distances computed at a time, which fit into the cache
 # if a step needs more distances, k-means starts on a sample of rows

@@ -14,9 +14,9 @@ from sklearn.utils import check_array
 
 from .._compat import cached_property
 from .._values import Value
+from ..arrays.loops import Workspace
 from ..arrays.namespaces import Array, asarray_like, like_table, on_host, row_chunks
 from ..arrays.validation import plain_sparse, with_data
-from ..arrays.workspace import Workspace
 from .inputs import DenseInputs, Inputs, Rows, SparseInputs
 from .statistics import Statistics
 

@@ -20,6 +20,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from .._compat import cached_property
 from ..arrays import loops
+from ..arrays.loops import Workspace
 from ..arrays.namespaces import (
     Array,
     asarray_like,
@@ -30,7 +31,6 @@ from ..arrays.namespaces import (
     transposed,
 )
 from ..arrays.validation import with_data
-from ..arrays.workspace import Workspace
 
 if TYPE_CHECKING:
     from ..frequencies import Affine, Frequencies

@@ -19,8 +19,8 @@ from ..arrays.threads import effective_n_threads, in_threads
 from ..life_cycle.fitted import Batch, Step, no_step, solution_for_names
 from ..life_cycle.supervised import BatchesMixin, SampleValue, TableLifeCycle
 from ..rows import TableLike, are_labels, as_numbers, weighted_rows
-from ..rows.distinct_rows import distinct_rows
 from ..rows.raw_table import codes_of, column_positions, read_table_and_targets
+from ..rows.row_sample import distinct_rows
 from ._columns import Encoding
 from ._kernel import AnovaKernel, combined
 from ._learning import EncodedRows, LearnedKernel, cholesky_with_jitter, learn_kernel

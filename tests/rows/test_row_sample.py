@@ -1,4 +1,4 @@
-"""Random samples of rows by position, in one batch or many, uniform or by weight."""
+"""Random samples of rows by position, in batches or by weight, and distinct rows."""
 
 from itertools import pairwise
 
@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 from scipy.stats import binomtest
 
-from sklearn_crt.rows.row_sample import RowSample
+from sklearn_crt.rows.row_sample import RowSample, distinct_rows
 
 
 def assert_same(found, expected):
@@ -135,3 +135,18 @@ def test_weights_of_uniform_samples_are_those_of_the_rows(batch):
     assert_array_equal(found.weights, weights[found.y])
     assert_array_equal(found.X, X[found.y])
     assert np.all(np.diff(found.y) > 0)  # in the order of the data
+
+
+@pytest.mark.parametrize("kind", [np.asarray, np.asfortranarray, sparse.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("targets", [None, (), (2,)], ids=str)
+def test_groups_of_equal_rows(kind, dtype, targets, rng):
+    X = rng.integers(-1, 2, (200, 3)).astype(dtype)
+    X[X == 0] *= rng.choice([-1, 1], np.count_nonzero(X == 0))  # -0.0 equals 0
+    y = None if targets is None else rng.integers(0, 2, (200, *targets))
+    first, places = distinct_rows(kind(X), y)
+    table = X if y is None else np.column_stack([X, y])
+    assert_array_equal(table[first][places], table)
+    assert len(np.unique(table, axis=0)) == len(first)
+    assert np.all(np.diff(first) > 0)
+    assert np.all(first[places] <= np.arange(200))
