@@ -1,4 +1,4 @@
-"""Base classes for your own couplings, feature maps, kernels and samplers.
+"""Base classes for your own couplings, feature maps, laws, kernels and samplers.
 
 All other contents of ``sklearn_crt.frequencies``, ``sklearn_crt.maps`` and
 ``sklearn_crt.rows`` are private and may change in any release.
@@ -20,14 +20,17 @@ from .frequencies import (
     get_coupling,
     register,
 )
-from .maps import FeatureMap, FrequencyMap, RadialKernel
+from .maps import CountLaw, FeatureMap, FrequencyMap, RadialKernel
 from .samplers import BaseFeatureSampler
+from .samplers._discrete import DiscreteSampler
 
 __all__ = [
     "Antithetic",
     "BaseFeatureSampler",
     "BlockCoupling",
+    "CountLaw",
     "Coupling",
+    "DiscreteSampler",
     "FeatureMap",
     "Frequencies",
     "FrequencyMap",

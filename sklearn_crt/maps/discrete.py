@@ -26,6 +26,8 @@ from .radial_kernels import GaussianKernel
 _LOG_OF_ZERO = {4: -1e20, 8: -1e200}
 # largest argument at which I_0 is computed from its series, using about 60 terms
 _LARGEST_ARGUMENT = 40.0
+_LARGEST_TABLE = 2**22  # largest number of probabilities for drawing by inversion
+_MOST_TERMS = 20_000  # number of terms after which a series is said to diverge
 _LARGEST_LOG = 600.0  # largest log of a product of values of I_0, to avoid overflow
 # (256, 8): for each byte, -1 where a bit is set, and 1 elsewhere
 _SIGNS = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
@@ -34,38 +36,197 @@ Columns = Iterable[tuple[np.ndarray, np.ndarray]]
 
 
 class CountLaw(ABC):
-    """Distribution p of exponents k, and the factors of features that depend on p."""
+    r"""Base class of the distributions of the exponents of discrete random features.
+
+    Each coordinate of a row is raised to a random power k = 0, 1, 2, ... with
+    probability :math:`p_k`. For every distribution with :math:`p_k > 0` for all k, the
+    resulting monomials give unbiased estimates of the Gaussian and of the softmax
+    kernel ([1]_, equations 9 and 10); the distribution determines the variance. A
+    subclass, which should be a frozen dataclass, implements ``log_probability``. The
+    other methods have default implementations that work for any distribution, and may
+    be replaced by faster ones.
+
+    See Also
+    --------
+    DiscreteSampler : Base class of samplers, which choose a distribution for the rows.
+
+    Notes
+    -----
+    For a row x that is centred and multiplied by sigma, and a vector w of d independent
+    exponents, one of m features is
+
+    .. math:: f(x) = \frac{e^{-|x|^2 / 2}}{\sqrt m}
+       \prod_{l=1}^d \frac{x_l^{w_l}}{\sqrt{w_l! \, p_{w_l}}}, \qquad 0^0 = 1,
+
+    and the variance of the estimate of the kernel K is
+
+    .. math:: \operatorname{Var} = \frac{K^2}{m} \left( \prod_l \left[ e^{-2 x_l y_l}
+       \sum_{k=0}^\infty \frac{(x_l y_l)^{2k}}{k!^2 \, p_k} \right] - 1 \right) .
+
+    It is infinite if :math:`p_k` decreases faster than :math:`c^{2k} / k!^2` for
+    :math:`c = x_l y_l`.
+
+    References
+    ----------
+    .. [1] V. Likhosherstov et al., "Chefs' Random Tables: Non-Trigonometric Random
+       Features", NeurIPS 2022, :arxiv:`2205.15317`, section 3.2.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from scipy import stats
+    >>> from sklearn_crt.extend import CountLaw
+    >>> @dataclass(frozen=True)
+    ... class NegativeBinomial(CountLaw):
+    ...     r: float
+    ...     p: float
+    ...
+    ...     def log_probability(self, counts):
+    ...         return stats.nbinom.logpmf(counts, self.r, self.p)
+    >>> law = NegativeBinomial(r=0.5, p=0.4)
+    >>> law.draw((3, 4), np.random.default_rng(0)).shape
+    (3, 4)
+    >>> law.log_excess(np.array([0.0, 0.5])).round(3)  # for c = 0 and c = 0.5
+    array([0.458, 0.129])
+    """
 
     @property
-    @abstractmethod
     def scale(self) -> float:
-        """Divisor of the coordinates that keeps their powers moderate."""
+        """Divisor of the coordinates that keeps their powers moderate in float32."""
+        return 1.0
 
     @abstractmethod
-    def draw(self, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
-        """Draw exponents in C order, so that larger draws begin with smaller ones."""
+    def log_probability(self, counts: np.ndarray) -> np.ndarray:
+        """Return the logarithms of the probabilities of exponents.
 
-    @abstractmethod
-    def log_weights(
-        self, log_factorials: np.ndarray, n_features: int
-    ) -> np.ndarray | float:
-        """Return the log of prod_l scale^k_l / sqrt(k_l! p(k_l)) for each frequency."""
-        # log_factorials (n_frequencies,) -> (n_frequencies,)
+        Parameters
+        ----------
+        counts : ndarray
+            Non-negative integers, as an array of integers or floats of any shape.
 
-    @abstractmethod
-    def log_excess(self, products: np.ndarray) -> np.ndarray:
-        """Return log(E2 / K^2), which is non-negative, for one coordinate l.
-
-        E2 is the second moment of the product of the features of x and y, and K is the
-        kernel. The array ``products`` contains x_l y_l.
+        Returns
+        -------
+        log_probability : ndarray
+            Logarithms of the probabilities, an array of the same shape. All of them
+            must be finite, and the probabilities of all integers must add up to 1.
         """
+
+    def draw(self, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
+        """Draw exponents in C order, so that larger draws begin with smaller ones.
+
+        Parameters
+        ----------
+        size : tuple of (int, int)
+            Shape of the result, (n_frequencies, n_features).
+        rng : Generator
+            Source of all random numbers.
+
+        Returns
+        -------
+        counts : ndarray of the given shape
+            Independent exponents.
+
+        Raises
+        ------
+        ValueError
+            If a probability is zero, or if the probabilities do not add up to 1.
+        """
+        uniform = rng.random(size)
+        largest, n = float(uniform.max(initial=0.0)), 64
+        while True:
+            logs = np.asarray(self.log_probability(np.arange(n)), dtype=np.float64)
+            cumulative = np.cumsum(np.exp(logs))
+            if not np.isfinite(logs).all() or cumulative[-1] > 1 + 1e-6:
+                raise ValueError(
+                    f"The probabilities of {self!r} must be positive for every "
+                    "exponent 0, 1, 2, ..., and must add up to 1. Correct "
+                    "log_probability."
+                )
+            if cumulative[-1] > largest:
+                return np.searchsorted(cumulative, uniform, side="right")
+            if n > _LARGEST_TABLE:
+                raise ValueError(
+                    f"The probabilities of {self!r} for the exponents below {n} add up "
+                    f"to {cumulative[-1]:.6g}. Correct log_probability, or implement "
+                    "draw if the distribution has such heavy tails."
+                )
+            n *= 4
+
+    def log_weights(self, counts: np.ndarray) -> np.ndarray | float:
+        """Return the logarithms of the constant factors of the features.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n_features, n_frequencies)
+            Exponents k.
+
+        Returns
+        -------
+        log_weights : ndarray of shape (n_frequencies,) or float
+            For each frequency, the sum over the coordinates of ``log(scale**k /
+            sqrt(k! p_k))``; a number if it is the same for all frequencies.
+        """
+        logs = special.gammaln(counts + 1) + self.log_probability(counts)
+        return np.sum(counts * math.log(self.scale) - 0.5 * logs, axis=0)
+
+    def log_excess(self, products: np.ndarray) -> np.ndarray:
+        """Return the logarithm of the relative second moment for one coordinate.
+
+        Parameters
+        ----------
+        products : ndarray
+            Products c = x_l y_l of one coordinate of queries and keys.
+
+        Returns
+        -------
+        log_excess : ndarray
+            Logarithm of ``exp(-2c) * sum(c**(2k) / (k!**2 p_k))``, an array of the same
+            shape. It is not negative, and infinite if the sum diverges.
+        """
+        # The sum equals 1 plus the sum of (q - p)^2 / p over k, where q = exp(-c) c^k /
+        # k!. This form loses no accuracy where the variance is small.
+        c = np.asarray(products, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            log_c = np.log(np.abs(c))
+        log_total = np.full(c.shape, -np.inf)
+        last, rest, logs = log_total, 1.0, np.zeros(0)
+        first_end = 16 + 2 * float(np.abs(c).max(initial=0))
+        for k in range(_MOST_TERMS):
+            if k >= logs.size:
+                counts = np.arange(max(64, 2 * logs.size))
+                logs = np.asarray(self.log_probability(counts), dtype=np.float64)
+            power = k * log_c if k else 0.0
+            ratio = power - math.lgamma(k + 1) - c - logs[k]  # log of |q / p|
+            sign = np.where(c < 0, -1.0, 1.0) if k % 2 else 1.0
+            near = np.abs(sign * np.exp(np.minimum(ratio, 30.0)) - 1)
+            with np.errstate(divide="ignore"):
+                gap = np.where(ratio > 30, ratio, np.log(near))
+            log_total = np.logaddexp(log_total, 2 * gap + logs[k])
+            rest -= math.exp(logs[k])
+            term = 2 * ratio + logs[k]  # log of q^2 / p
+            # the q are negligible from here on, and the remaining p add up to ``rest``
+            done = (term < last) & (term < log_total - 40) | (term < -90)
+            if k > first_end and done.all():
+                if rest > 1e-14:
+                    log_total = np.logaddexp(log_total, math.log(rest))
+                return np.logaddexp(0.0, log_total)
+            last = term
+        return np.where(done, np.logaddexp(0.0, log_total), np.inf)
 
     def sum_of_log_excesses(self, columns: Columns) -> np.ndarray:
         """Return the sum of ``log_excess`` over the coordinates for all pairs of rows.
 
-        Subclasses may override this method with a faster one.
+        Parameters
+        ----------
+        columns : iterable of tuple of (ndarray, ndarray)
+            For each coordinate, its values in the n_X queries and in the n_Y keys.
+
+        Returns
+        -------
+        total : ndarray of shape (n_X, n_Y)
+            Sums over the coordinates.
         """
-        # columns (n_X,) -> (n_X, n_Y)
         products = (np.multiply.outer(x, y) for x, y in columns)
         return np.asarray(sum(map(self.log_excess, products)))
 
@@ -83,10 +244,12 @@ class PoissonLaw(CountLaw):
     def draw(self, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
         return rng.poisson(self.lambda_, size)
 
-    def log_weights(
-        self, log_factorials: np.ndarray, n_features: int
-    ) -> np.ndarray | float:
-        return 0.5 * self.lambda_ * n_features
+    def log_probability(self, counts: np.ndarray) -> np.ndarray:
+        log_factorials = special.gammaln(counts + 1)
+        return counts * math.log(self.lambda_) - self.lambda_ - log_factorials
+
+    def log_weights(self, counts: np.ndarray) -> np.ndarray | float:
+        return 0.5 * self.lambda_ * len(counts)
 
     def log_excess(self, products: np.ndarray) -> np.ndarray:
         # lambda + c^2 / lambda - 2c, without cancellation
@@ -106,10 +269,12 @@ class GeometricLaw(CountLaw):
     def draw(self, size: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
         return rng.geometric(self.p, size) - 1
 
-    def log_weights(
-        self, log_factorials: np.ndarray, n_features: int
-    ) -> np.ndarray | float:
-        return -0.5 * log_factorials - 0.5 * n_features * math.log(self.p)
+    def log_probability(self, counts: np.ndarray) -> np.ndarray:
+        return math.log(self.p) + counts * math.log1p(-self.p)
+
+    def log_weights(self, counts: np.ndarray) -> np.ndarray | float:
+        log_factorials = special.gammaln(counts + 1).sum(axis=0)
+        return -0.5 * log_factorials - 0.5 * len(counts) * math.log(self.p)
 
     def log_excess(self, products: np.ndarray) -> np.ndarray:
         magnitudes = np.abs(products)
@@ -185,8 +350,7 @@ class DiscreteMap(FrequencyMap):
     def tables(self) -> tuple[Affine, Frequencies, float]:
         """The affine form of log magnitudes, exponents modulo 2, and the log scale."""
         counts = self.frequencies.to_dense().astype(np.float64)
-        log_factorials = special.gammaln(counts + 1).sum(axis=0)
-        log_weights = self.law.log_weights(log_factorials, self.n_features)
+        log_weights = self.law.log_weights(counts)
         offsets = np.broadcast_to(log_weights, (1, self.n_components))
         offsets = offsets - 0.5 * math.log(self.n_components)
         parities = Frequencies(np.mod(counts, 2))

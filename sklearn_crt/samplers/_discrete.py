@@ -30,7 +30,102 @@ _NEAR = 0.1  # assumed size of the scaled coordinates if all rows are equal
 
 
 class DiscreteSampler(BaseFeatureSampler):
-    """Base class of monomial features; subclasses choose the exponent distribution."""
+    r"""Base class of samplers whose features are monomials with random exponents.
+
+    A subclass implements ``_make_law``, which returns the distribution of the exponents
+    for rows of a given size. This class implements the rest: it shifts the rows, draws
+    the exponents, and computes features, kernels and variances. ``PoissonSampler`` and
+    ``GeometricSampler`` are examples.
+
+    Parameters
+    ----------
+    sigma : float, {"scale", "median"} or array-like, default=None
+        Inverse length scale by which the inputs are multiplied: one number for all
+        columns, or one per column. ``"scale"`` corresponds to scikit-learn's
+        ``gamma="scale"`` with ``gamma = sigma**2 / 2``. ``"median"`` is the inverse of
+        the median pairwise distance in a sample of up to 1000 rows. None means
+        ``"scale"``, unless an estimator that uses the sampler chooses ``sigma``; any
+        other value, even ``"scale"``, is kept.
+    n_components : int, default=None
+        Number of features, one per frequency. None means 100, unless an estimator or a
+        hybrid that uses the sampler sets a number.
+    positive : bool, default=False
+        Whether to make all features positive. Each column is then shifted such that its
+        minimum becomes ``epsilon``, instead of being centred at its mean. Values below
+        the minima of the training rows are clipped to the minima, and estimates and
+        variances refer to the clipped rows. Powers of coordinates close to ``epsilon``
+        may underflow to zero; ``transform`` warns about rows for which half of the
+        features do.
+    epsilon : float, default=None
+        Smallest coordinate with ``positive=True``, after multiplication by sigma; None
+        means 1e-8. With ``positive=False``, ``fit`` raises ValueError unless
+        ``epsilon`` is None.
+    center : bool, default=True
+        Whether to subtract the column means first. This does not change the kernel.
+        With ``positive=True``, the minima are subtracted instead, and ``fit`` raises
+        ValueError if ``center=False``.
+    kernel : {"gaussian", "softmax"}, default="gaussian"
+        The kernel to approximate. The softmax kernel is ``exp(sigma**2 * x.y)``; its
+        features are those of the Gaussian kernel multiplied by ``exp(|sigma * x|**2 /
+        2)``.
+    n_jobs : int, default=None
+        Number of threads that ``transform`` uses. -1 uses all processors; None uses as
+        many threads as NumPy's linear algebra, or one thread inside joblib workers.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random frequencies. The frequencies are nested: with the same seed,
+        a sampler with half as many features uses the first half of the frequencies.
+
+    Attributes
+    ----------
+    center_ : ndarray of shape (n_features,)
+        The vector that is subtracted from the rows: the column means by default, the
+        column minima minus ``epsilon / sigma`` if ``positive=True``, and zero if
+        ``center=False``.
+    sigma_ : float or ndarray of shape (n_features,)
+        Inverse length scale by which the inputs are multiplied.
+    map_ : FeatureMap
+        The fitted feature map, which is immutable and can be used without the sampler.
+    frequencies_ : ndarray of shape (n_features, n_frequencies)
+        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+    symmetric_ : bool
+        Whether ``transform_key`` computes the same features as ``transform``.
+    variance_is_exact_ : bool
+        Whether ``kernel_variance`` is exact for the coupling that is used.
+    n_features_in_ : int
+        Number of columns seen by ``fit``.
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Column names seen by ``fit``; defined only if all of them are strings.
+
+    See Also
+    --------
+    CountLaw : Base class of the distributions, with the formulas.
+
+    References
+    ----------
+    .. [1] V. Likhosherstov et al., "Chefs' Random Tables: Non-Trigonometric Random
+       Features", NeurIPS 2022, :arxiv:`2205.15317`, section 3.2.
+
+    Examples
+    --------
+    A sampler with a fixed distribution, negative binomial with half a success:
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> from scipy import stats
+    >>> from sklearn_crt.extend import CountLaw, DiscreteSampler
+    >>> @dataclass(frozen=True)
+    ... class NegativeBinomial(CountLaw):
+    ...     p: float
+    ...
+    ...     def log_probability(self, counts):
+    ...         return stats.nbinom.logpmf(counts, 0.5, self.p)
+    >>> class NegativeBinomialSampler(DiscreteSampler):
+    ...     def _make_law(self, sizes):
+    ...         return NegativeBinomial(p=1 / (1 + 2 * np.mean(sizes**2)))
+    >>> X = np.random.default_rng(0).normal(size=(100, 5))
+    >>> NegativeBinomialSampler(random_state=0).fit_transform(X).shape
+    (100, 100)
+    """
 
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
@@ -69,12 +164,24 @@ class DiscreteSampler(BaseFeatureSampler):
         return math.inf if self.positive else 64
 
     @abstractmethod
+    def _make_law(self, sizes: np.ndarray) -> CountLaw:
+        """Return the distribution of the exponents for the sizes of the coordinates.
+
+        ``sizes`` contains one positive number per column: the root mean square of the
+        shifted column, multiplied by sigma, as a geometric mean over queries and keys.
+        The distribution may depend on the parameters as well.
+        """
+
     def _choose_law(self, statistics: Statistics, frame: Frame) -> CountLaw:
         """Return the distribution of the exponents."""
-
-    @abstractmethod
-    def _law_of(self, sizes: np.ndarray) -> CountLaw:
-        """Return the distribution of exponents for the magnitudes of coordinates."""
+        center = 0.0 if frame.center is None else frame.center
+        squares = (
+            side.variance + (side.mean - center) ** 2
+            for side in (statistics.query, statistics.key)
+        )
+        # roots are taken first, so that no product overflows or underflows
+        sizes = frame.sigma * np.prod(np.power(list(squares), 0.25), axis=0)
+        return self._make_law(sizes)
 
     def _make_map(self, statistics, drawn):
         frame, epsilon = self._frame(statistics), self._least_coordinate()
@@ -87,7 +194,7 @@ class DiscreteSampler(BaseFeatureSampler):
             frame = replace(frame, center=middle(statistics))
         rng = statistics.frequency_stream()
         if _are_all_alike(statistics, self.center):
-            law = self._law_of(np.full(statistics.n_features, _NEAR))
+            law = self._make_law(np.full(statistics.n_features, _NEAR))
             warn(
                 f"All rows are equal, which says nothing about the exponents of "
                 f"{type(self).__name__}: they are those for rows at distances of about "
@@ -249,18 +356,7 @@ class PoissonSampler(DiscreteSampler):
     True
     """
 
-    def _choose_law(self, statistics, frame):
-        center = 0.0 if frame.center is None else frame.center
-        squares = (
-            side.variance + (side.mean - center) ** 2
-            for side in (statistics.query, statistics.key)
-        )
-        # roots are taken first, so that no product overflows or underflows
-        return self._law_of(
-            frame.sigma * np.prod(np.power(list(squares), 0.25), axis=0)
-        )
-
-    def _law_of(self, sizes):
+    def _make_law(self, sizes):
         return PoissonLaw(float(np.clip(math.sqrt(np.mean(sizes**4)), *_LAMBDA_RANGE)))
 
     lambda_: float = fitted("map_.law.lambda_", "Mean of the exponents.")
@@ -417,7 +513,7 @@ class GeometricSampler(DiscreteSampler):
         ]
         return GeometricLaw(optimal_p(means[0] * means[1]))
 
-    def _law_of(self, sizes):
+    def _make_law(self, sizes):
         return GeometricLaw(optimal_p(sizes**2))
 
     def _magnitudes(self, moments, sample, frame):
