@@ -387,7 +387,6 @@ class RidgeSums(MapSums):
                     weights=sample.given_weights * factors,
                     shares=sample.weights * factors,
                     given_shares=sample.weights,
-                    are_all=sample.n_seen == len(sample.given_weights),
                 ),
             )
             return regression.solution(balances), regression.left_out

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..arrays.loops import Workspace
 from ..rows import type_for_weights
+from ._gram import Gram
 
 # The Gram matrix is accumulated block by block. A block has _ROWS_A_COLUMN times as
 # many rows as columns, or fewer if the block would exceed _BLOCK_BYTES, but at least
@@ -28,7 +29,7 @@ class Moments:
     weight: float
     z_mean: np.ndarray  # (D,)
     y_mean: np.ndarray  # (k,)
-    gram: np.ndarray  # (D, D), products of Z with Z
+    gram: Gram  # products of Z with Z
     cross: np.ndarray  # (D, k), products of Z with Y
     squares: np.ndarray  # (k,), sums of squares of Y
     least: np.ndarray  # (k,), minima of Y
@@ -41,9 +42,9 @@ class Moments:
         weight = self.weight + other.weight
         share = other.weight / weight if weight else 0.0
         z, y = other.z_mean - self.z_mean, other.y_mean - self.y_mean
-        gram = np.multiply.outer(z, z * (share * self.weight))
-        gram += self.gram
-        gram += other.gram
+        gram = self.gram + other.gram
+        if share * self.weight > 0:
+            gram = gram.with_row(np.sqrt(share * self.weight) * z)
         return Moments(
             weight=weight,
             z_mean=self.z_mean + share * z,
@@ -64,22 +65,24 @@ class Moments:
             self,
             z_mean=np.zeros_like(z),
             y_mean=np.zeros_like(y),
-            gram=self.gram + weight * np.outer(z, z),
+            gram=self.gram.with_row(np.sqrt(weight) * z),
             cross=self.cross + weight * np.outer(z, y),
             squares=self.squares + weight * y**2,
         )
 
     def divided_by(self, unit: float) -> Moments:
         """Return the moments for weights that are divided by ``unit``."""
-        names = "weight", "gram", "cross", "squares"
-        return replace(self, **{name: getattr(self, name) / unit for name in names})
+        names = "weight", "cross", "squares"
+        divided = {name: getattr(self, name) / unit for name in names}
+        return replace(self, gram=self.gram.divided_by(unit), **divided)
 
 
 class MomentSums:
     """Accumulator of moments of rows, centred at the mean of the first chunk.
 
     Products are computed in the dtype of the features, for blocks of several chunks,
-    and accumulated in float64.
+    and accumulated in float64. If all rows are in one block and there are fewer rows
+    than features, the rows themselves are kept instead of products with each other.
     """
 
     def __init__(self) -> None:
@@ -99,7 +102,7 @@ class MomentSums:
         self._eps = max(self._eps, float(np.finfo(Z.dtype).eps))
         self._weight += float(weights.sum())
         self._n_rows += len(weights)
-        centred, targets = self._space_for(len(Z), Z.dtype)
+        centred, targets, roots = self._space_for(len(Z), Z.dtype)
         np.subtract(Z, self._z_shift.astype(Z.dtype), out=centred)
         residuals = Y - self._y_shift
         self._z_sum += weights.astype(Z.dtype) @ centred
@@ -108,10 +111,10 @@ class MomentSums:
         np.maximum(self._most, Y.max(axis=0, initial=-np.inf), out=self._most)
         with np.errstate(over="ignore"):
             self._squares += weights @ np.square(residuals)
+        roots[:] = np.sqrt(weights)
         if np.any(weights != 1):
-            root = np.sqrt(weights)[:, None]
-            centred *= root.astype(Z.dtype)
-            residuals *= root
+            centred *= roots[:, None].astype(Z.dtype)
+            residuals *= roots[:, None]
         targets[:] = residuals
 
     def _start(self, Z: np.ndarray, Y: np.ndarray, share: np.ndarray) -> None:
@@ -120,7 +123,7 @@ class MomentSums:
         self._z_shift = (share @ Z).astype(Z.dtype).astype(np.float64)
         self._y_shift = share @ Y
         self._z_sum, self._y_sum = np.zeros(n_columns), np.zeros(n_outputs)
-        self._gram = np.zeros((n_columns, n_columns))
+        self._gram: np.ndarray | None = None  # before the first block is added
         self._cross = np.zeros((n_columns, n_outputs))
         self._squares = np.zeros(n_outputs)
         self._least, self._most = self._y_shift + np.inf, self._y_shift - np.inf
@@ -133,22 +136,28 @@ class MomentSums:
         n_rows = max(n_rows, _LEAST_ROWS, min(_ROWS_A_COLUMN * n_columns, most))
         self._block = np.empty((n_rows, n_columns), dtype)
         self._targets = np.empty((n_rows, n_outputs))
+        self._roots = np.empty(n_rows)  # square roots of the weights
 
-    def _space_for(self, n_rows: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-        """Return views of the block for the features and targets of additional rows."""
+    def _space_for(
+        self, n_rows: int, dtype: np.dtype
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return views of the block for features, targets and roots of more rows."""
         if dtype != self._block.dtype or self._n_in_block + n_rows > len(self._block):
             self._add_products()
         if dtype != self._block.dtype or n_rows > len(self._block):
             self._new_block(n_rows, dtype)
         rows = slice(self._n_in_block, self._n_in_block + n_rows)
         self._n_in_block += n_rows
-        return self._block[rows], self._targets[rows]
+        return self._block[rows], self._targets[rows], self._roots[rows]
 
     def _add_products(self) -> None:
         """Add the products of the rows in the block to the sums, and empty it."""
         centred = self._block[: self._n_in_block]
         targets = self._targets[: self._n_in_block]
         self._n_in_block = 0
+        n_columns = centred.shape[1]
+        if self._gram is None:
+            self._gram = np.zeros((n_columns, n_columns))
         product = self._workspace.buffer("product", self._gram.shape, centred.dtype)
         # Targets are divided by powers of two, which is exact, because those of other
         # units could be too small or too large for the dtype of the features.
@@ -162,13 +171,13 @@ class MomentSums:
 
     def moments(self) -> Moments:
         """Return the moments of all rows; call it once, as sums are overwritten."""
-        self._add_products()
         weight = self._weight or 1.0  # there may be no rows
         z, y = self._z_sum / weight, self._y_sum / weight
         with np.errstate(over="ignore", invalid="ignore"):
-            self._gram -= np.multiply.outer(z, self._z_sum)
+            gram = self._centred_gram(z)
             self._cross -= np.outer(z, self._y_sum)
-        sums = self._gram, self._cross, self._squares
+        size = gram.trace if gram.root is not None else gram.matrix()
+        sums = size, self._cross, self._squares
         if not all(np.isfinite(each).all() for each in sums):
             raise ValueError(
                 "Products of features, or of features and targets, are too large for "
@@ -179,7 +188,7 @@ class MomentSums:
             weight=self._weight,
             z_mean=self._z_shift + z,
             y_mean=self._y_shift + y,
-            gram=self._gram,
+            gram=gram,
             cross=self._cross,
             squares=squares,
             least=self._least,
@@ -187,3 +196,19 @@ class MomentSums:
             eps=self._eps,
             n_rows=self._n_rows,
         )
+
+    def _centred_gram(self, z: np.ndarray) -> Gram:
+        """Add the last block to the products, and return the centred Gram matrix.
+
+        ``z`` is the mean of the features relative to the shift.
+        """
+        if self._gram is None and self._n_in_block < len(z):
+            part = slice(self._n_in_block)
+            rows = self._block[part].astype(np.float64)
+            self._cross += rows.T @ self._targets[part]
+            rows -= self._roots[part, None] * z
+            return Gram(root=rows)
+        self._add_products()
+        assert self._gram is not None
+        self._gram -= np.multiply.outer(z, self._z_sum)
+        return Gram(products=self._gram)

@@ -63,7 +63,6 @@ class SampledRows(NamedTuple):
     # (n,), of which the sums estimate those of the weights of all rows
     shares: np.ndarray
     given_shares: np.ndarray  # (n,), the same if classes are not balanced
-    are_all: bool  # whether the sample consists of all rows
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -220,9 +219,10 @@ class Regression:
         """Compute the eigenvalues, the eigenvectors and their products with targets."""
         gram, eps = self.moments.gram, moments.eps
         self._spans_all = True  # whether the axes span all rows, not just training rows
-        draws = np.eye(len(gram))
-        if len(gram) > _COMBINED:
-            draws = np.random.default_rng(0).standard_normal((len(gram), _COMBINED))
+        n_features = gram.n_features
+        draws = np.eye(min(n_features, _COMBINED))
+        if n_features > _COMBINED:
+            draws = np.random.default_rng(0).standard_normal((n_features, _COMBINED))
             draws /= np.sqrt(_COMBINED)
         if penalty is not None:
             sizes, axes = linalg.eigh(penalty, check_finite=False)
@@ -230,14 +230,13 @@ class Regression:
             draws = (axes * np.sqrt(sizes)) @ (axes.T @ draws)
             known = sizes > sizes.max() * eps * len(sizes)
             whitener = axes[:, known] / np.sqrt(sizes[known])
-            inner = whitener.T @ gram @ whitener
+            inner = whitener.T @ gram.matrix() @ whitener
             values, vectors = linalg.eigh((inner + inner.T) / 2, check_finite=False)
             vectors = whitener @ vectors
-        elif len(rows.Z) < len(gram) and rows.are_all:
-            # The Gram matrix of the rows is smaller, but has the same positive
-            # eigenvalues. The axes span only the training rows.
-            root = np.sqrt(rows.weights / self.unit)[:, None]
-            centred = root * (rows.Z - self.moments.z_mean)
+        elif gram.root is not None:
+            # The products of the rows with each other are a smaller matrix, but have
+            # the same positive eigenvalues. The axes span only the training rows.
+            centred = gram.root
             values, left = linalg.eigh(centred @ centred.T, check_finite=False)
             # centring makes one eigenvalue zero, apart from a rounding error
             known = values > 16 * _EPS * values.max(initial=0)
@@ -247,11 +246,11 @@ class Regression:
             values, vectors = lengths**2, vectors / lengths
             self._spans_all = False
         else:
-            values, vectors = linalg.eigh(gram, check_finite=False)
+            values, vectors = linalg.eigh(gram.matrix(), check_finite=False)
         values = np.maximum(values, 0)
         # this is the rounding error of the Gram matrix if all columns are constant
         rounding = eps**2 * moments.weight * float(moments.z_mean @ moments.z_mean)
-        if np.trace(gram) <= 16 * rounding:
+        if gram.trace <= 16 * rounding:
             values = np.zeros_like(values)
         self._tiny = eps * values.max(initial=0)
         self._rounding = max(100 * eps, _EXACT)
