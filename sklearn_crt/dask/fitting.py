@@ -15,11 +15,16 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
-from .._values import check_same_columns
 from ..arrays.threads import blas_within_processors
 from ..averages._base import BaseNadarayaWatson
 from ..averages._sigma_choice import SampledRows
-from ..life_cycle.fitted import Batch, read_rows, with_noted_params, with_value
+from ..life_cycle.fitted import (
+    Batch,
+    check_same_columns,
+    read_rows,
+    with_noted_params,
+    with_value,
+)
 from ..metric import LearnedMetric
 from ..ridge._base import BaseRandomFeatureRidge
 from ..ridge._candidate_sums import sampled_rows

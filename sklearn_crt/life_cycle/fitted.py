@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 
@@ -24,7 +25,7 @@ from .._compat import (
     TypedBaseEstimator,
     cached_property,
 )
-from .._values import Value, check_same_columns, copied, same
+from .._values import Value, same
 from ..arrays.namespaces import joined
 from ..arrays.threads import blas_for_fit
 from ..arrays.validation import (
@@ -36,7 +37,7 @@ from ..arrays.validation import (
 )
 from .other_names import (
     OTHER_KERNELS,
-    EstimatorType,
+    SIGMA_OF,
     refuse_other_kernels,
     refuse_other_parameters,
 )
@@ -199,7 +200,14 @@ class _NoValue:
         )
 
 
-class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=EstimatorType):
+def copied(estimator: Any) -> Any:
+    """Return a shallow copy of an estimator, with the same attributes."""
+    other = object.__new__(type(estimator))
+    vars(other).update(vars(estimator))
+    return other
+
+
+class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, ABC):
     """Base class of estimators and samplers that store one fitted value.
 
     A subclass validates rows in ``_read``, and creates an empty value from its
@@ -217,6 +225,15 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, metaclass=EstimatorTyp
     _unit_of_work = "rows"  # name of the subtasks of ``fit`` in callbacks
     __sklearn_array_api_convert__ = convert_fit_namespace
     __copy__ = copied
+
+    def __new__(cls, *args: Any, **params: Any) -> Self:
+        """Return a new estimator; a parameter such as ``gamma`` is explained first."""
+        if not SIGMA_OF.keys().isdisjoint(params):
+            refuse_other_parameters(cls, params)
+        return super().__new__(cls)
+
+    def __init__(self) -> None:
+        """Create an estimator without parameters; others replace this method."""
 
     # -------------------------------------------------------------------- hooks
     @abstractmethod
@@ -568,3 +585,36 @@ def read_rows(estimator: Any, X: Any, *rest: Any) -> tuple[Any, Any]:
     model = without_value(estimator)
     model._note_params()
     return model, model._read(X, *rest, first=True, final=False)
+
+
+def check_same_columns(one: Any, other: Any) -> None:
+    """Raise ValueError if two estimators were not fitted on the same columns."""
+    pair = one, other
+    counts = [estimator.n_features_in_ for estimator in pair]
+    if counts[0] != counts[1]:
+        raise ValueError(
+            f"merge needs the same columns on both sides, but one has {counts[0]} "
+            f"features and the other {counts[1]}."
+        )
+    names = _names_of_columns(*pair)
+    if names and not np.array_equal(names[0], names[1]):
+        raise ValueError(
+            "merge needs the same feature names in the same order, got "
+            f"{names[0].tolist()} and {names[1].tolist()}."
+        )
+
+
+def check_names(estimator: Any, sampler: Any) -> None:
+    """Raise ValueError if column names differ from those of a fitted sampler."""
+    names = _names_of_columns(estimator, sampler)
+    if names and not np.array_equal(names[0], names[1]):
+        raise ValueError(
+            "The feature names should match those that were passed during fit of the "
+            f"sampler, {names[1].tolist()}, in this order; got {names[0].tolist()}."
+        )
+
+
+def _names_of_columns(*pair: Any) -> list[np.ndarray]:
+    """Return the column names of two estimators, or an empty list if one has none."""
+    names = [getattr(one, "feature_names_in_", None) for one in pair]
+    return names if all(each is not None for each in names) else []  # type: ignore[return-value]

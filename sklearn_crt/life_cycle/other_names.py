@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-from abc import ABCMeta
 from collections.abc import Mapping
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 # sigma as a function of parameters of other packages
-_SIGMA_OF = {
+SIGMA_OF = {
     "gamma": lambda gamma: math.sqrt(2 * gamma),
     "length_scale": lambda length_scale: 1 / length_scale,
 }
@@ -18,34 +16,15 @@ _GAUSSIAN = "rbf", "squared_exponential", "sqexp", "se"
 OTHER_KERNELS = {*_GAUSSIAN, "precomputed"}
 
 
-class EstimatorType(ABCMeta):
-    """Type of estimator classes, whose constructors explain ``gamma=...``."""
-
-    # type checkers read the constructors of the classes
-    if not TYPE_CHECKING:
-
-        @property
-        def __signature__(cls) -> inspect.Signature:
-            if cls.__init__ is object.__init__:
-                return inspect.Signature()
-            signature = inspect.signature(cls.__init__)
-            return signature.replace(parameters=[*signature.parameters.values()][1:])
-
-        def __call__(cls, *args: Any, **params: Any) -> Any:
-            if not params.keys().isdisjoint(_SIGMA_OF):
-                refuse_other_parameters(cls, params)
-            return super().__call__(*args, **params)
-
-
 def refuse_other_parameters(cls: Any, params: Mapping[str, Any]) -> None:
     """Raise TypeError for ``gamma`` and ``length_scale``, stating sigma instead."""
     known = cls._get_param_names()
-    for name in params.keys() & _SIGMA_OF.keys():
+    for name in params.keys() & SIGMA_OF.keys():
         if name in known or "sigma" not in known:
             continue
         value, example = params[name], ""
         if isinstance(value, Real) and 0 < float(value) < math.inf:
-            sigma = _SIGMA_OF[name](value)
+            sigma = SIGMA_OF[name](value)
             example = f"; {name}={value!r} corresponds to sigma={sigma:.6g}"
         raise TypeError(
             f"{cls.__name__} has no parameter {name!r}. Use sigma = sqrt(2 * gamma) = "

@@ -13,7 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.class_weight import compute_class_weight
 
 from .._compat import _check_partial_fit_first_call, _fit_context, warn
-from .._values import check_names, check_same_params, copied
+from .._values import check_same_params
 from ..arrays.namespaces import (
     asarray_like,
     namespace_of,
@@ -34,7 +34,16 @@ from ..rows import (
 )
 from ..rows.raw_table import TableReader, validated_table
 from ..rows.row_sample import RowSample, distinct_rows
-from .fitted import KEPT_ENTRIES, Batch, LearnedValue, LifeCycle, Step, no_step
+from .fitted import (
+    KEPT_ENTRIES,
+    Batch,
+    LearnedValue,
+    LifeCycle,
+    Step,
+    check_names,
+    copied,
+    no_step,
+)
 from .out_of_fold import OutOfFoldMixin, check_metric, group_numbers
 
 # Rows seem to be repeated on purpose if they are at least this proportion of all rows,

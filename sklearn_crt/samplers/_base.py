@@ -24,10 +24,17 @@ from .._compat import (
     TypedTransformerMixin,
     _fit_context,
 )
-from .._values import check_same_params, copied, same
+from .._values import check_same_params, same
 from ..arrays.namespaces import to_host, to_namespace_of, type_name
 from ..arrays.validation import validate_rows
-from ..life_cycle.fitted import FittedValue, LifeCycle, Step, no_step, with_value
+from ..life_cycle.fitted import (
+    FittedValue,
+    LifeCycle,
+    Step,
+    copied,
+    no_step,
+    with_value,
+)
 from ..maps import FeatureMap, transform, variance_in_blocks
 from ..rows import (
     Frame,
