@@ -17,6 +17,7 @@ from ..averages._targets import OneHot, RegressionTargets
 from ..life_cycle.fitted import Step, computed_once, no_step
 from ..maps import Gaussian
 from ..rows import Frame
+from ..rows.statistics import varying_columns
 from ._columns import ColumnFeatures
 from ._gradients import MOST_ROWS, learn_agop, learn_evidence, learn_nca
 
@@ -70,12 +71,8 @@ class TrainingRows:
         if by_class:
             classes, codes = np.unique(y, return_inverse=True)
             targets = one_hot_weights(codes, np.ones(len(y)), classes.size, float)
-        share = weights / weights.sum()
-        size = np.sqrt(share @ targets**2)
-        targets = targets - share @ targets
-        deviation = np.sqrt(share @ targets**2)
-        varies = deviation > 1e-12 * size
-        targets = targets[:, varies] / deviation[varies]
+        varies, mean, deviation = varying_columns(targets, weights)
+        targets = (targets[:, varies] - mean) / deviation
         codes = codes if by_class else targets
         return cls(X, weights, codes, targets, eps)
 

@@ -13,12 +13,12 @@ from ..arrays.namespaces import row_chunks
 from ..arrays.validation import as_kind
 from ..life_cycle.intervals import weighted_quantiles
 from ..rows import Rows
+from ..rows.statistics import varying_columns
 
 _LIMIT = 4.0  # bound of softly clipped scores, in standard deviations
 _KNOTS = np.linspace(0, 1, 6)  # quantile levels of the knots of the hat functions
-# standard deviations below this, relative to the root mean square, are rounding errors
-_CONSTANT = 1e-12
-_CONSTANT_FEATURE = 1e-7  # the same limit for features, whose values are about 1
+# smaller standard deviations of features, whose values are about 1, are rounding errors
+_CONSTANT_FEATURE = 1e-7
 _CLOSEST = 1e-10  # values closer than this, in standard deviations, count as equal
 
 
@@ -49,23 +49,20 @@ class ColumnFeatures(Value):
         ``eps`` is the machine epsilon of the dtype in which the rows were given.
         """
         share = weights / weights.sum()
-        center = share @ X
-        deviation = np.sqrt(share @ (X - center) ** 2)
-        least = max(_CONSTANT, eps) * np.sqrt(share @ X**2)
-        kept = np.flatnonzero(deviation > least)
+        kept, center, deviation = varying_columns(X, weights, eps)
         knots = []
-        for j in kept if hats else ():
+        for j, width in zip(kept, deviation, strict=True) if hats else ():
             found = np.unique(weighted_quantiles(share[None], X[:, j], _KNOTS))
             # A hat function between nearly equal values would be a step.
             gaps = np.diff(found, prepend=-np.inf)
-            knots.append(found[gaps > _CLOSEST * deviation[j]])
+            knots.append(found[gaps > _CLOSEST * width])
         none = np.zeros(0)
-        first = cls(kept, center[kept], deviation[kept], tuple(knots), none, none)
+        first = cls(kept, center, deviation, tuple(knots), none, none)
         raw = first._raw(X)
         means = share @ raw
         scales = np.sqrt(share @ (raw - means) ** 2)
         scales[scales <= _CONSTANT_FEATURE] = 1.0
-        return cls(kept, center[kept], deviation[kept], tuple(knots), means, scales)
+        return cls(kept, center, deviation, tuple(knots), means, scales)
 
     @property
     def has_hats(self) -> bool:

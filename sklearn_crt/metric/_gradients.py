@@ -1,159 +1,29 @@
 """Metrics learned from the evidence of a Gaussian process, from gradients, or by NCA.
 
-A Gaussian process is fitted with one scale per column. The scales that maximise its
-marginal likelihood, or evidence, shrink columns that are unrelated to the targets, and
-the gradients of the posterior mean show the directions along which targets vary. AGOP,
-the average gradient outer product of ridge regression on cosines and sines, can be
-computed from more rows. Neighbourhood components analysis (NCA) minimises the error of
-kernel averages by gradient descent on minibatches.
+The scales of columns that maximise the evidence of a Gaussian process shrink columns
+that are unrelated to the targets, and the gradients of the posterior mean show the
+directions along which targets vary. AGOP, the average gradient outer product of ridge
+regression on cosines and sines, can be computed from more rows. Neighbourhood
+components analysis (NCA) minimises the error of kernel averages by gradient descent on
+minibatches.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import blas, lapack
-from scipy.optimize import minimize
+from scipy.linalg import lapack
 
 from ..arrays.loops import sq_distances, weights_from_logs
 from ..arrays.sincos import sincos
 from ..arrays.threads import with_one_blas_thread
+from ..samplers._column_sigmas import STAGES, most_evidence
 
-# For each stage: number of rows, maximum number of L-BFGS iterations, and the increase
-# in log evidence below which the search stops. The last stage needs many iterations
-# only if there is little noise.
-STAGES = (400, 15, 0.0), (800, 15, 0.0), (800, 30, 0.3)
 MOST_ROWS = {"evidence": STAGES[-1][0], "agop": 2**13}
-_PENALTY = 0.3  # weight of squared deviations of log scales from the common value
-_COMMON = 2.0 ** np.arange(-3, 2)  # candidate scales, in units of sqrt(2 / n_columns)
-_NOISE = 0.05, 1e-6, 10.0  # initial noise variance, and its bounds
-_RANGE = 7.0, 5.0  # maximum distances of log scales below and above the common value
-# Parameters are rounded to multiples of this after each stage. Otherwise the search
-# would amplify rounding errors, and sigma could differ between processors.
-_STEP = 2.0**-8
-_LEAST_LOG = -100.0  # lower bound of the log kernel, which avoids subnormal numbers
-_LEAST_SIZE = 1e-12  # lower bound of the variance, for constant targets
 _FAR = 1e-20  # in NCA, weights below this proportion of the largest are ignored
 _RATE = 0.03  # initial learning rate of NCA, relative to the size of the initial matrix
-
-
-@dataclass(frozen=True, eq=False)
-class GaussianProcess:
-    """Evidence of a Gaussian process as a function of log scales and log noise.
-
-    The covariance matrix of each target is a multiple of K = R + noise * N, where R is
-    the Gaussian kernel matrix of the scaled rows, and N is the diagonal matrix of
-    inverse weights. The multiple maximises the evidence. K is the same for all targets.
-    """
-
-    X: np.ndarray  # (n, d)
-    targets: np.ndarray  # (n, k), centred
-    inverse_weights: np.ndarray  # (n,), with mean about 1
-    penalty: float = _PENALTY  # weight of squared deviations of log scales
-
-    def _solve(self, parameters: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Return the scaled rows, R, the Cholesky factor of K, and K^-1 targets.
-
-        Only the upper triangles of R and of the factor are meaningful.
-        """
-        Z = np.asfortranarray(self.X * np.exp(parameters[:-1]))
-        R = blas.dsyrk(1.0, Z)
-        half = 0.5 * np.diagonal(R).copy()
-        R -= half
-        R -= half[:, None]
-        np.maximum(R, _LEAST_LOG, out=R)
-        np.exp(R, out=R)
-        K = R.copy(order="F")
-        K[np.diag_indices_from(K)] += np.exp(parameters[-1]) * self.inverse_weights
-        factor, failed = lapack.dpotrf(K, clean=0, overwrite_a=1)
-        if failed:
-            raise np.linalg.LinAlgError
-        return Z, R, factor, lapack.dpotrs(factor, self.targets)[0]
-
-    def loss(
-        self, parameters: np.ndarray, common: np.ndarray
-    ) -> tuple[float, np.ndarray]:
-        """Return the negative log evidence per row plus a penalty, and its gradient.
-
-        With A = K^-1 T for targets T of variance a^2, and the elementwise product W =
-        (K^-1 - A A' / a^2) * R, the derivative with respect to the log scale of column
-        j is the sum of -W_ik (z_ij - z_kj)^2 / 2 over all pairs of rows i and k. The
-        sum is computed by expanding the square.
-        """
-        n = len(self.X)
-        try:
-            Z, R, factor, solved = self._solve(parameters)
-        except np.linalg.LinAlgError:
-            return 1e10, np.zeros(parameters.size)
-        sizes = np.maximum(np.sum(self.targets * solved, axis=0) / n, _LEAST_SIZE)
-        log_det = 2 * np.log(np.diagonal(factor)).sum()
-        gap, penalty = parameters[:-1] - common, self.penalty / n
-        value = 0.5 * (np.log(sizes).mean() + log_det / n) + penalty * gap @ gap
-        W = lapack.dpotri(factor, overwrite_c=1)[0]
-        solved = np.asfortranarray(solved / np.sqrt(sizes * sizes.size))
-        W = blas.dsyrk(-1.0, solved, beta=1.0, c=W, overwrite_c=1)
-        noise = math.exp(parameters[-1])
-        of_noise = 0.5 / n * noise * (np.diagonal(W) @ self.inverse_weights)
-        W *= R
-        sides = np.asfortranarray(np.column_stack([Z, np.ones(n)]))
-        products = blas.dsymm(1.0, W, sides)
-        slopes = np.sum(Z * products[:, :-1], axis=0) - products[:, -1] @ Z**2
-        return value, np.append(slopes / n + 2 * penalty * gap, of_noise)
-
-    def gradient_products(self, parameters: np.ndarray) -> np.ndarray:
-        """Return the sum of outer products of the gradients of the posterior means."""
-        # -> (d, d)
-        Z, R, _, solved = self._solve(parameters)
-        R = np.triu(R) + np.triu(R, 1).T
-        total = np.zeros((Z.shape[1], Z.shape[1]))
-        for a in solved.T:
-            B = R * a
-            gradients = B @ Z - B.sum(axis=1)[:, None] * Z
-            total += gradients.T @ (gradients / self.inverse_weights[:, None])
-        scales = np.exp(parameters[:-1])
-        return total * scales * scales[:, None]
-
-
-def most_evidence(
-    X: np.ndarray,
-    targets: np.ndarray,
-    weights: np.ndarray,
-    stages: tuple[tuple[int, int, float], ...] = STAGES,
-    penalty: float = _PENALTY,
-) -> tuple[GaussianProcess, np.ndarray]:
-    """Return a Gaussian process, and log scales and log noise with the most evidence.
-
-    Each stage uses the first rows, so rows must be in random order. Their columns must
-    be standardised.
-    """
-    # X (n, d), targets (n, k), weights (n,) -> GaussianProcess, (d + 1,)
-    d, parameters = X.shape[1], np.zeros(0)
-    common, bounds = np.zeros(0), []
-    for n_rows, max_iter, gain in stages:
-        some = X[:n_rows], targets[:n_rows], weights.mean() / weights[:n_rows]
-        process = GaussianProcess(*some, penalty)
-        if not parameters.size:
-            starts = np.full((_COMMON.size, d + 1), math.log(_NOISE[0]))
-            starts[:, :-1] = np.log(_COMMON * math.sqrt(2 / d))[:, None]
-            losses = [process.loss(start, start[:-1])[0] for start in starts]
-            parameters = starts[np.argmin(losses)]
-            common = parameters[:-1].copy()
-            bounds = [(v - _RANGE[0], v + _RANGE[1]) for v in common]
-            bounds.append((math.log(_NOISE[1]), math.log(_NOISE[2])))
-        found = minimize(
-            process.loss,
-            parameters,
-            args=(common,),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            options={"maxiter": max_iter, "ftol": gain / len(process.X)},
-        )
-        parameters = np.round(found.x / _STEP) * _STEP
-    return process, parameters
 
 
 def learn_evidence(

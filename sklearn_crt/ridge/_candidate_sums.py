@@ -22,9 +22,9 @@ from ..life_cycle.fitted import (
     with_value,
 )
 from ..life_cycle.intervals import Errors, LeftOut
-from ..metric._column_sigmas import MOST_LEARNED, N_DRAWN, sigmas_of_columns
 from ..rows import Sigma
 from ..rows.row_sample import RowSample
+from ..samplers._column_sigmas import MOST_LEARNED, N_DRAWN, sigmas_of_columns
 from ..samplers._kernel_parameter import KernelLike, is_row_kernel
 from ..sums.map_sums import MapSums, check_n_columns, map_of
 from ._class_probabilities import ClippedIndicators, Link

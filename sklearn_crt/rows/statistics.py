@@ -31,6 +31,7 @@ _COVARIANCE_BYTES = 2**22  # size of a batch for covariances, for efficient prod
 # batch size on a device, where starting an operation takes as long as processing a MiB
 _DEVICE_BYTES = 2**27
 _ROUNDING = 1e-14  # rounding errors of sparse variances, relative to mean squares
+_CONSTANT = 1e-12  # the same for standard deviations, relative to root mean squares
 
 
 def _batches(
@@ -335,3 +336,20 @@ def _sum(a: T | None, b: T | None) -> T | None:
     if a is None or b is None:
         return b if a is None else a
     return a + b
+
+
+def varying_columns(
+    values: np.ndarray, weights: np.ndarray, eps: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the positions, means and standard deviations of non-constant columns.
+
+    ``eps`` is the machine epsilon of the data type in which the values were given.
+    Smaller deviations, relative to the root mean square, may be rounding errors.
+    """
+    # values (n_rows, n_columns), weights (n_rows,) -> three arrays (n_kept,)
+    share = weights / weights.sum()
+    mean = share @ values
+    deviation = np.sqrt(share @ (values - mean) ** 2)
+    least = max(_CONSTANT, eps) * np.sqrt(share @ values**2)
+    kept = np.flatnonzero(deviation > least)
+    return kept, mean[kept], deviation[kept]

@@ -9,6 +9,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
 from sklearn_crt.metric import _gradients
+from sklearn_crt.samplers import _column_sigmas
 
 PENALTIES = 1e-5, 1e-4, 1e-3, 1e-2  # relative to the total weight
 
@@ -21,7 +22,7 @@ def process(rng):
     targets += 0.1 * rng.normal(size=targets.shape)
     inverse = rng.uniform(0.5, 2, size=40)
     parameters = np.append(rng.normal(size=3) * 0.3, np.log(0.1))
-    return _gradients.GaussianProcess(X, targets, inverse), parameters
+    return _column_sigmas.GaussianProcess(X, targets, inverse), parameters
 
 
 def covariance(process, parameters):
@@ -58,7 +59,7 @@ def test_loss_is_minus_the_log_evidence(process):
         ).fit(process.X, y)
         values.append(model.log_marginal_likelihood())
     assert values[1] > max(values[0], values[2])
-    one = _gradients.GaussianProcess(process.X, y[:, None], process.inverse_weights)
+    one = _column_sigmas.GaussianProcess(process.X, y[:, None], process.inverse_weights)
     found = -n * one.loss(at, at[:-1])[0] - n / 2 * (1 + np.log(2 * np.pi))
     assert_allclose(found, values[1], rtol=1e-9)
 
