@@ -33,7 +33,7 @@ from ..samplers._kernel_parameter import (
 )
 from ._anova_effects import EffectsMixin
 from ._candidate_sums import FEWEST, RidgeSums, Settings
-from ._feature_chunks import apply_to_features
+from ._feature_moments import apply_to_features
 
 # weights with a larger mean are unlikely to be counts of repeated rows
 _MOST_MEAN_WEIGHT = 10.0

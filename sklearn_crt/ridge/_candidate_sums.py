@@ -28,8 +28,14 @@ from ..samplers._column_sigmas import MOST_LEARNED, N_DRAWN, sigmas_of_columns
 from ..samplers._kernel_parameter import KernelLike, is_row_kernel
 from ..sums.map_sums import MapSums, check_n_columns, map_of
 from ._class_probabilities import ClippedIndicators, Link
-from ._feature_chunks import by_threads, chunks_of, features_of, width_of
-from ._feature_moments import Moments, MomentSums
+from ._feature_moments import (
+    Moments,
+    MomentSums,
+    by_threads,
+    chunks_of,
+    features_of,
+    width_of,
+)
 from ._ridge_solution import Regression, SampledRows, Solution
 
 # candidates for sigma, as multiples of sigma="scale"

@@ -1,20 +1,158 @@
-"""Moments of features and targets, which are accumulated block by block."""
+"""Features of rows, computed chunk by chunk in threads, and their moments."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from ..arrays.loops import Workspace
-from ..rows import type_for_weights
-from ._gram import Gram
+from .._values import Value
+from ..arrays.loops import Workspace, exp_features
+from ..arrays.threads import blas_within_processors, effective_n_threads, in_threads
+from ..maps import FeatureMap
+from ..rows import Rows, type_for_weights
+from ..sums.map_sums import check_n_columns, map_of, third_party_features
 
 # The Gram matrix is accumulated block by block. A block has _ROWS_A_COLUMN times as
 # many rows as columns, or fewer if the block would exceed _BLOCK_BYTES, but at least
 # _LEAST_ROWS. If blocks were smaller, adding their products would take longer than
 # computing them.
 _LEAST_ROWS, _ROWS_A_COLUMN, _BLOCK_BYTES = 256, 2, 2**25
+
+
+# ------------------------------------------------------------------------- features
+def width_of(path: Sequence[Any]) -> int | None:
+    """Return the number of features, or None if unknown until they are computed."""
+    source = map_of(path[0])
+    return source.n_components if isinstance(source, FeatureMap) else None
+
+
+def by_threads(function: Any, path: Sequence[Any], X: Rows) -> list[Any]:
+    """Return a function's results for consecutive parts of the rows, using threads."""
+    width = width_of(path)
+    if path[0] is not None and width is None:
+        # transformers of other packages manage their own threads
+        return [blas_within_processors(X.shape[0])(function, slice(None))]
+    n_threads = effective_n_threads(None, X.shape[0], width or X.shape[1])
+    return in_threads(function, X.shape[0], n_threads)
+
+
+def chunks_of(
+    path: Sequence[Any], X: Rows
+) -> Iterator[tuple[slice, Iterator[np.ndarray]]]:
+    """Yield chunks of rows, and the features that each sampler computes from them."""
+    sources = [map_of(member) for member in path]
+    if not isinstance(sources[0], FeatureMap):
+        for rows, features, _ in third_party_features(sources[0], X):
+            yield rows, iter((features,))
+        return
+    for source in sources:
+        source.frame.check(X)
+    with np.errstate(over="ignore"):  # the callers check for infinite values
+        paths = [s.iter_log_features(X, workspace=Workspace()) for s in sources]
+        for chunk in zip(*paths, strict=True):
+            yield chunk[0][0], (exp_features(*features) for _, *features in chunk)
+
+
+def features_of(path: Sequence[Any], X: Rows) -> list[np.ndarray]:
+    """Return the features that each sampler computes from all rows."""
+    blocks: list[list[np.ndarray]] = [[] for _ in path]
+    for _, features in chunks_of(path, X):
+        for found, Z in zip(blocks, features, strict=True):
+            found.append(Z.copy())  # the next chunk overwrites Z
+    return [np.concatenate(found) for found in blocks]
+
+
+def apply_to_features(
+    sampler: Any,
+    X: Rows,
+    function: Callable[[np.ndarray, Rows], tuple[np.ndarray, ...]],
+) -> list[np.ndarray]:
+    """Return the arrays that a function computes from features (float64) and rows."""
+    path = (sampler,)
+    check_n_columns(sampler, X)
+
+    def of_part(part: slice) -> list[tuple[np.ndarray, ...]]:
+        found, own = [], X[part]
+        for rows, (Z,) in chunks_of(path, own):
+            if not np.isfinite(Z).all():
+                raise ValueError(
+                    f"Features of some rows are too large for {Z.dtype}. Scale the "
+                    "columns, or use float64."
+                )
+            wide = Z.astype(np.float64, copy=False)
+            found.append(function(wide, own[rows]))
+        return found
+
+    blocks = [block for part in by_threads(of_part, path, X) for block in part]
+    return [np.concatenate(each) for each in zip(*blocks, strict=True)]
+
+
+# -------------------------------------------------------------------------- moments
+@dataclass(frozen=True, eq=False)
+class Gram(Value):
+    """A sum of products of rows, F'F, where F has one row per training row.
+
+    F is stored instead of the D x D sum of products as long as it has fewer than D
+    rows, because it takes less memory, and decompositions of its Gram matrix FF' take
+    less time.
+    """
+
+    root: np.ndarray | None = None  # F, (n, D) in float64, with n < D
+    products: np.ndarray | None = None  # F'F, (D, D); None if F is stored
+
+    @classmethod
+    def of_rows(cls, rows: np.ndarray) -> Gram:
+        """Return the Gram matrix of weighted rows in float64."""
+        if len(rows) < rows.shape[1]:
+            return cls(root=rows)
+        return cls(products=rows.T @ rows)
+
+    @property
+    def n_features(self) -> int:
+        """The number of features, D."""
+        array = self.products if self.root is None else self.root
+        assert array is not None
+        return array.shape[1]
+
+    @property
+    def trace(self) -> float:
+        """The sum of squares of all entries of F."""
+        if self.root is not None:
+            return float(np.vdot(self.root, self.root))
+        assert self.products is not None
+        return float(np.trace(self.products))
+
+    def matrix(self) -> np.ndarray:
+        """Return F'F, which must not be modified."""
+        if self.root is not None:
+            return self.root.T @ self.root
+        assert self.products is not None
+        return self.products
+
+    def __add__(self, other: Gram) -> Gram:
+        """Return the Gram matrix of the rows of both."""
+        if self.root is not None and other.root is not None:
+            return Gram.of_rows(np.concatenate([self.root, other.root]))
+        full = self.matrix().copy() if self.root is None else self.matrix()
+        full += other.matrix()
+        return Gram(products=full)
+
+    def with_row(self, row: np.ndarray) -> Gram:
+        """Return the Gram matrix that includes another row of F."""
+        if self.root is not None:
+            return Gram.of_rows(np.vstack([self.root, row]))
+        return Gram(products=np.outer(row, row) + self.matrix())
+
+    def divided_by(self, unit: float) -> Gram:
+        """Return the Gram matrix for weights that are divided by ``unit``."""
+        if unit == 1:
+            return self
+        if self.root is not None:
+            return Gram(root=self.root / np.sqrt(unit))
+        return Gram(products=self.matrix() / unit)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -14,7 +14,7 @@ from ..life_cycle.supervised import NumbersMixin
 from ..rows import Sigma
 from ..samplers._kernel_parameter import KernelLike
 from ._base import BaseRandomFeatureRidge
-from ._feature_chunks import apply_to_features
+from ._feature_moments import apply_to_features
 
 
 class RandomFeatureRidge(

@@ -17,9 +17,9 @@ from ..life_cycle.out_of_fold import Recalibration, Shrinkage, fold_numbers
 from ..life_cycle.supervised import SampleValue, balanced_factors
 from ..metric import LearnedMetric
 from ..rows.raw_table import CATEGORY
+from ._anova_kernel import row_blocks
 from ._columns import Encoding
 from ._error_scale import ScaledErrors
-from ._kernel import row_blocks
 from ._parts import LOCAL, RIDGE, Part, TableRows, TargetRange, anova_parts, part_of
 from ._sampler import AnovaSampler
 

@@ -21,9 +21,15 @@ from ..life_cycle.supervised import BatchesMixin, SampleValue, TableLifeCycle
 from ..rows import TableLike, are_labels, as_numbers, weighted_rows
 from ..rows.raw_table import codes_of, column_positions, read_table_and_targets
 from ..rows.row_sample import distinct_rows
+from ._anova_kernel import (
+    AnovaKernel,
+    EncodedRows,
+    LearnedKernel,
+    cholesky_with_jitter,
+    combined,
+    learn_kernel,
+)
 from ._columns import Encoding
-from ._kernel import AnovaKernel, combined
-from ._learning import EncodedRows, LearnedKernel, cholesky_with_jitter, learn_kernel
 
 # number of landmarks if neither the sampler nor an estimator sets it
 _N_COMPONENTS = 800
