@@ -7,14 +7,21 @@ from scipy import integrate, optimize, stats
 
 from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.extend import Antithetic, Independent, Orthogonal, chi_law
-from sklearn_crt.samplers import PositiveRBFSampler, angular_hybrid, gaussian_hybrid
+from sklearn_crt.samplers import (
+    GERFSampler,
+    PositiveRBFSampler,
+    angular_hybrid,
+    gaussian_hybrid,
+)
 from sklearn_crt.theory import (
     hrf_max_relative_error,
     hrf_max_relative_error_bound,
     hrf_relative_error,
+    oprf_legendre,
     oprf_log_sup,
     oprf_tail_bound,
     oprf_uniform_n_frequencies,
+    orthogonal_gain_bound,
 )
 
 # the mean of the largest gradient over a ball, in closed form: no public result shows
@@ -85,7 +92,7 @@ def test_tail_is_below_its_bound(d, A, n_frequencies, scale, rng):
             oprf_tail_bound(eps, n_frequencies, **statistics(x, y), A=A, upper=side)
             for side in (False, True)
         )
-        assert 0.2 < upper < bound <= 1
+        assert upper < bound <= 1
 
         def frequent(events, bound):
             return stats.binom.sf(np.sum(events) - 1, n_draws, bound) < 1e-6
@@ -93,6 +100,145 @@ def test_tail_is_below_its_bound(d, A, n_frequencies, scale, rng):
         assert not frequent(np.abs(independent - kernel) >= eps, bound)
         assert not frequent(independent - kernel >= eps, upper)
         assert not frequent(orthogonal - kernel >= eps, upper)
+
+
+def quadrature(d, q, N, A):
+    """Return products of features, and their probabilities, on a fine grid."""
+    B, norm = np.sqrt(1 - 4 * A), np.linspace(0, 14, 4001)
+    along = np.linspace(-14, 14, 8001)
+    first = np.exp(-0.5 * along**2)[:, None]
+    if d == 1:
+        weights, square = first, along[:, None] ** 2
+    else:  # the norm of the other coordinates
+        weights = first * (norm ** (d - 2) * np.exp(-0.5 * norm**2))
+        square = along[:, None] ** 2 + norm**2
+    exponent = 2 * A * square + (B * np.sqrt(q) * along[:, None] - N)
+    return (1 - 4 * A) ** (d / 2) * np.exp(exponent), weights / weights.sum()
+
+
+@pytest.mark.parametrize(
+    "d, q, N, A, gap",
+    [
+        (1, 0.5, 0.7, -0.1, 0.1),
+        (1, 0.5, 0.7, -0.1, 0.01),
+        (1, 0.0, 0.3, -1.0, 0.2),
+        (1, 2.0, 1.5, -0.05, 0.3),
+        (3, 1.2, 0.9, -0.2, 0.5),
+        (3, 0.1, 0.4, -2.0, 2.0),
+    ],
+)
+def test_legendre_transform_against_quadrature(d, q, N, A, gap):
+    products, weights = quadrature(d, q, N, A)
+    kernel = np.exp(q / 2 - N)
+    assert_allclose(np.sum(weights * products), kernel, rtol=1e-4)
+
+    def negative(theta):
+        top = theta * products.max()
+        mean = np.sum(weights * np.exp(theta * products - top))
+        return top + np.log(mean) - theta * (kernel + gap)
+
+    ends = 1e-6, 200 / products.max()
+    best = optimize.minimize_scalar(negative, bounds=ends, method="bounded")
+    found = oprf_legendre(kernel + gap, q, N, d, A)
+    assert_allclose(found, -best.fun, rtol=1e-4)
+    # the quadratic approximation holds for small gaps
+    variance = np.sum(weights * products**2) - kernel**2
+    small = oprf_legendre(kernel + 1e-4, q, N, d, A)
+    assert_allclose(small, 1e-8 / (2 * variance), rtol=1e-2)
+
+
+def test_legendre_transform_at_its_ends():
+    sup = np.exp(oprf_log_sup(0.5, 0.7, 4, -0.1))
+    kernel = np.exp(0.25 - 0.7)
+    values = np.linspace(kernel + 1e-6, sup * (1 - 1e-3), 30)
+    transform = oprf_legendre(values, 0.5, 0.7, 4, -0.1)
+    assert np.all(transform > 0)
+    assert np.all(np.diff(transform) > 0)
+    assert np.all(np.diff(transform, 2) > 0)  # it is convex
+    assert oprf_legendre(1.001 * sup, 0.5, 0.7, 4, -0.1) == np.inf
+    assert oprf_tail_bound(2 * sup, 10, 0.5, 0.7, 4, -0.1, upper=True) == 0
+    with pytest.raises(ValueError, match="value must exceed the kernel"):
+        oprf_legendre(kernel, 0.5, 0.7, 4, -0.1)
+    assert oprf_tail_bound(1e-30, 10, 0.5, 0.7, 4, -0.1, upper=True) == 1
+    # where the supremum is huge, the bound says little, but stays a bound
+    assert 0.99 < oprf_tail_bound(0.9, 100, 0.0, 0.0, 64, -0.5, upper=True) < 1
+
+
+@pytest.mark.parametrize("wrong", [1.0, 2.0])
+@pytest.mark.parametrize("kind", ["independent", "orthogonal"])
+def test_upper_tail_is_below_its_legendre_bound_and_close_to_it(kind, wrong, rng):
+    """An exponent that is twice as large would be violated."""
+    d, A, n_frequencies, n_draws = 3, -0.3, 50, 50_000
+    x, y = np.array([0.5, 0.2, 0.1]), np.array([0.4, 0.3, -0.1])
+    kernel = np.exp(-0.5 * np.sum((x - y) ** 2))
+    total = n_draws * n_frequencies
+    if kind == "independent":
+        W = rng.normal(size=(total, d))
+    else:
+        W = Orthogonal().draw(chi_law, total, d, rng).to_dense().T
+    products = np.exp(log_product(W, x, y, A)).reshape(n_draws, n_frequencies)
+    estimates, observed, limits = products.mean(axis=1), [], []
+    for eps in (0.1, 0.2, 0.3, 0.4, 0.5):
+        bound = oprf_tail_bound(eps, n_frequencies, **statistics(x, y), A=A, upper=True)
+        claim = bound**wrong
+        observed.append(np.mean(estimates - kernel >= eps))
+        limits.append(stats.binom.isf(1e-6, n_draws, claim) / n_draws)
+        if kind == "independent" and wrong == 1.0:
+            assert observed[-1] > 0.02 * bound
+        hoeffding = oprf_tail_bound(eps, n_frequencies, **statistics(x, y), A=A)
+        assert bound < hoeffding
+    holds = np.all(np.array(observed) <= limits)
+    assert holds or wrong > 1
+    assert not holds or wrong == 1 or kind == "orthogonal"
+
+
+@pytest.mark.parametrize("M", [2, 4, 6, 11])
+@pytest.mark.parametrize("A", [0.0, -0.2])
+def test_orthogonal_frequencies_save_at_least_the_bound(A, M, rng):
+    d = 4
+    for scale in (0.05, 0.4, 1.0):
+        x, y = scale * rng.normal(size=(2, 1, d))
+        gains = []
+        for coupling in ("iid", "orthogonal"):
+            fitted = GERFSampler(
+                sigma=1.0, A=A, s=1, n_components=M, coupling=coupling, center=False
+            ).fit(x, X_key=y)
+            gains.append(fitted.kernel_variance(x, y)[0, 0])
+        gain = gains[0] - gains[1]
+        zero = np.exp(-np.sum(x**2) - np.sum(y**2))
+        bound = orthogonal_gain_bound(M, d, fitted.exact_kernel(x, y)[0, 0], zero)
+        assert 0 < bound <= gain * (1 + 1e-6)
+        if scale == 0.05:
+            assert_allclose(bound, gain, rtol=0.05)  # it is sharp for small rows
+        if d >= M:
+            excess = fitted.exact_kernel(x, y)[0, 0] - zero
+            assert_allclose(bound, (1 - 1 / M) * 2 / (d + 2) * excess**2)
+
+
+def test_theorem_9_1_for_another_function(rng):
+    """Products of cosh, whose power series has non-negative coefficients."""
+    d, M, n_draws, z = 3, 3, 100_000, np.array([0.6, -0.2, 0.5])
+    drawn = Orthogonal().draw(chi_law, n_draws * M, d, rng).to_dense().T
+    blocks = {
+        "orthogonal": drawn.reshape(n_draws, M, d),
+        "independent": rng.normal(size=(n_draws, M, d)),
+    }
+    estimates = {
+        kind: (np.cosh(W @ z) * np.exp(-0.3 * np.sum(W**2, axis=2))).mean(axis=1)
+        for kind, W in blocks.items()
+    }
+    squares = {kind: (some - some.mean()) ** 2 for kind, some in estimates.items()}
+    gain = squares["independent"].mean() - squares["orthogonal"].mean()
+    error = np.sqrt(sum(some.var() for some in squares.values()) / n_draws)
+    mean_at_zero = 1.6 ** (-d / 2)
+    mean = mean_at_zero * np.exp(z @ z / (2 * 1.6))
+    assert_allclose(estimates["independent"].mean(), mean, rtol=0.01)
+    bound = orthogonal_gain_bound(M, d, mean, mean_at_zero)
+    assert gain + stats.norm.isf(1e-6) * error > bound > 0
+    # without the value at zero, the claim would be violated
+    assert gain + stats.norm.isf(1e-6) * error < orthogonal_gain_bound(
+        M, d, mean, 1e-300
+    )
 
 
 def test_tail_bound_is_not_idle(rng):
@@ -170,6 +316,39 @@ def test_uniform_error_on_a_net(d, rng):
         features *= (1 - 4 * A) ** (d / 4)
         worst.append(np.abs(features @ features.T / number - kernel).max())
     assert np.sum(np.array(worst) > eps) == 0  # at most one in ten would do
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_uniform_error_of_attention_on_a_net(d, rng):
+    """Unnormalised weights of all queries and keys of a ball, theorem 4.3."""
+    radius, A, eps, delta = 0.5, -0.2, 0.3, 0.1
+    options = {"attention": True}
+    number = oprf_uniform_n_frequencies(eps, delta, radius, d, A, **options)
+    steps = np.linspace(-radius, radius, 41 if d == 1 else 13)
+    grid = np.stack(np.meshgrid(*[steps] * d), axis=-1).reshape(-1, d)
+    grid = grid[np.linalg.norm(grid, axis=1) <= radius]
+    weights = np.exp(grid @ grid.T / np.sqrt(d))
+    rows = grid / d**0.25
+    worst = []
+    for _ in range(20):
+        W = rng.normal(size=(number, d))
+        exponent = A * np.sum(W**2, axis=1) + np.sqrt(1 - 4 * A) * rows @ W.T
+        features = np.exp(exponent - 0.5 * np.sum(rows**2, axis=1)[:, None])
+        features *= (1 - 4 * A) ** (d / 4)
+        worst.append(np.abs(features @ features.T / number - weights).max())
+    assert np.sum(np.array(worst) > eps) == 0
+
+
+def test_attention_scales_rows_and_errors():
+    number = oprf_uniform_n_frequencies(0.1, 0.1, 1.2, 16, -0.4, attention=True)
+    by_hand = oprf_uniform_n_frequencies(0.1 * np.exp(-0.36), 0.1, 0.6, 16, -0.4)
+    assert_allclose(number, by_hand, rtol=1e-12)
+    # the leading factor is Gamma / eps^2, where Gamma = S^2 exp(2 R^2 / sqrt(d))
+    wide, narrow = (
+        oprf_uniform_n_frequencies(eps, 0.1, 1.2, 16, -0.4, attention=True)
+        for eps in (1e-6, 1e-5)
+    )
+    assert 100 < wide / narrow < 115
 
 
 def test_uniform_number_in_its_arguments():

@@ -17,15 +17,23 @@ from .hybrids import (
     hrf_max_relative_error_bound,
     hrf_relative_error,
 )
-from .oprf import oprf_log_sup, oprf_tail_bound, oprf_uniform_n_frequencies
+from .oprf import (
+    oprf_legendre,
+    oprf_log_sup,
+    oprf_tail_bound,
+    oprf_uniform_n_frequencies,
+    orthogonal_gain_bound,
+)
 
 __all__ = [
     "hrf_max_relative_error",
     "hrf_max_relative_error_bound",
     "hrf_relative_error",
+    "oprf_legendre",
     "oprf_log_sup",
     "oprf_tail_bound",
     "oprf_uniform_n_frequencies",
+    "orthogonal_gain_bound",
     "rf_conformity",
     "rf_conformity_gap",
     "rff_gap",
