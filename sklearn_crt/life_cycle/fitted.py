@@ -81,6 +81,7 @@ class FittedValue(Value, ABC):
 
     # True after data that is only needed for adding rows has been discarded
     is_frozen = False
+    metric: Any = None  # a fitted LearnedMetric, which transforms the rows first
     owner: ClassVar[str] = "estimator"  # how error messages refer to the estimator
 
     @abstractmethod
@@ -125,7 +126,7 @@ class LearnedValue(FittedValue):
 
     known: Any = None  # the solution, if ``fitted`` or ``frozen`` has learned it
     is_frozen: bool = False
-    metric: Any = None  # a fitted LearnedMetric, which transforms the rows first
+    metric: Any = None
     folds: Any = None  # ``OutOfFoldErrors`` or a ``Recalibration``
     errors_of_few: Any = None  # ``OutOfFoldErrors`` of few rows, if frozen
 
@@ -220,6 +221,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, ABC):
     _value: Any = _NoValue()  # a FittedValue after the first fit
     _fit_namespace: Any = None  # library and device of the rows of fit, None for NumPy
     _fit_params: Any  # the parameters used in ``fit``, see ``_note_params``
+    _rows_as_given: Any  # the validated rows of a query, before they are transformed
     # whether arrays of libraries other than NumPy are accepted
     _takes_other_arrays = False
     _unit_of_work = "rows"  # name of the subtasks of ``fit`` in callbacks
@@ -349,13 +351,15 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, ABC):
 
         Every query starts here. Other threads may fit the estimator at any time, and
         replace its value, its labels and the description of its columns. The shallow
-        copy keeps those that belong to one fit, so a query reads only from the copy.
+        copy keeps those that belong to one fit, so a query reads only from the copy. If
+        the fitted value has a metric, the rows are returned in this metric.
         """
         model = copied(self)
-        _ = model._value  # raises NotFittedError
+        metric = model._value.metric  # NotFittedError is raised here
         refuse_lazy(model, f"sklearn_crt.dask.map_rows(estimator.{method}, X)", X)
         check_fit_namespace(model, X, method)
-        return model, model._validated_queries(X)
+        rows = model._rows_as_given = model._validated_queries(X)
+        return model, rows if metric is None else metric._mapped(rows)
 
     def _validated_queries(self, X: Any) -> Any:
         """Return the rows of a query, as ``fit`` reads them."""

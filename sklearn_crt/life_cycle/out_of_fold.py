@@ -350,10 +350,8 @@ class Recalibration(Value):
 
 
 def check_metric(estimator: Any, final: bool) -> None:
-    """Raise ValueError if the parameter ``metric`` cannot be used."""
+    """Raise ValueError if the parameter ``metric``, which is set, cannot be used."""
     metric = estimator.metric
-    if metric is None:
-        return
     if not hasattr(metric, "_mapped"):
         raise ValueError(
             f"metric={metric!r} must be None or a LearnedMetric. Put other "
@@ -423,7 +421,6 @@ class OutOfFoldMixin(LifeCycle):
 
     kernel: Any
     metric: Any = None
-    _rows_as_given: Any  # the validated rows of a query
 
     @abstractmethod
     def _out_of_fold_predictions(
@@ -435,10 +432,9 @@ class OutOfFoldMixin(LifeCycle):
         intervals are available.
         """
 
-    def _value_for(self, batch: Batch, step: Step = no_step) -> Any:
+    def _value_with_folds(self, batch: Batch, step: Step = no_step) -> Any:
+        """Return the value for all rows, in a metric or with groups."""
         value = self._value_without_folds(batch, step)
-        if batch.groups is None and self.metric is None:
-            return value
         found = self._folds_of_rows(batch)
         return value if found is None else replace(value, folds=found)
 
@@ -507,16 +503,12 @@ class OutOfFoldMixin(LifeCycle):
             return frozen
         return replace(frozen, errors_of_few=self._errors_of_folds(value))
 
-    def _query(self, X: Any, method: str) -> tuple[Any, Any]:
-        model, rows = super()._query(X, method)
-        model._rows_as_given = rows  # the models of folds have other metrics
-        return model, in_metric(model._value, rows)
-
     def _quantiles_of_folds(self, rows: Any, levels: np.ndarray) -> np.ndarray | None:
         """Return quantiles of targets from out-of-fold errors, or None without them.
 
         The estimator is that of a query, and the rows are those in its metric.
         """
+        # the models of folds have other metrics
         value, given = self._value, self._rows_as_given
         errors = self._errors_of_folds(value)
         if errors is None:

@@ -168,7 +168,8 @@ class SupervisedLifeCycle(OutOfFoldMixin, TargetsLifeCycle):
     ) -> Batch:
         """Return a batch of validated rows with positive weights."""
         self._note_namespace(X, y, sample_weight, first=first)
-        check_metric(self, final)
+        if self.metric is not None:
+            check_metric(self, final)
         # Rows are copied if they are kept, because the caller may write the next batch
         # to the same array. With many rows, ``fit`` keeps only sums.
         few = math.prod(getattr(X, "shape", ())) <= KEPT_ENTRIES
@@ -188,6 +189,11 @@ class SupervisedLifeCycle(OutOfFoldMixin, TargetsLifeCycle):
         X, y, weights, dropped = weighted_rows(X, y, sample_weight)
         numbers = None if groups is None else group_numbers(groups, n_given, dropped)
         return Batch(X, y, weights, n_given, dropped, factors, numbers)
+
+    def _value_for(self, batch: Batch, step: Step = no_step) -> Any:
+        if self.metric is None and batch.groups is None:
+            return super()._value_for(batch, step)
+        return self._value_with_folds(batch, step)
 
     def _class_factors(self, X: Any, y: Any, sample_weight: Any, final: bool) -> Any:
         """Return the class weights, or None if all of them are 1."""
