@@ -193,6 +193,15 @@ except ImportError:
         return np.float64, np.float32
 
 
+def gains_of_columns(model: Any, n_columns: int) -> np.ndarray:
+    """Return the total gain of the splits of each column in histogram boosting."""
+    total = np.zeros(n_columns)
+    for tree in (tree for trees in model._predictors for tree in trees):
+        splits = tree.nodes[tree.nodes["is_leaf"] == 0]
+        total += np.bincount(splits["feature_idx"], splits["gain"], n_columns)
+    return total
+
+
 _INSIDE = (str(Path(__file__).parent), str(Path(sklearn.__file__).parent))
 
 

@@ -7,6 +7,7 @@ import operator
 import os
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from .._compat import _clear_controlling_thread, _get_threadpool_controller
 from .namespaces import LEAST_CHUNK
 
 _FEW_ROWS = 512  # largest number of rows for which a fit uses one BLAS thread
+_FEW_ROWS_OF_TREES = 4096  # largest number of rows for which trees use one thread
 _WORK = 2**22  # number of entries above which two threads are faster than one
 Result = TypeVar("Result")
 
@@ -201,6 +203,17 @@ def blas_for_fit(n_rows: int) -> Callable[..., Any]:
     if n_rows <= _FEW_ROWS:
         return with_one_blas_thread
     return blas_within_processors(n_rows)
+
+
+def openmp_for_rows(n_rows: int) -> AbstractContextManager[Any]:
+    """Return a context in which OpenMP uses a single thread for few rows.
+
+    On a busy machine, OpenMP threads wait for each other like those of BLAS. The limit
+    applies to the calling thread only.
+    """
+    if n_rows > _FEW_ROWS_OF_TREES:
+        return nullcontext()
+    return _get_threadpool_controller().limit(limits=1, user_api="openmp")
 
 
 def _begin_anew() -> None:

@@ -22,6 +22,7 @@ from ._columns import Encoding
 from ._error_scale import ScaledErrors
 from ._parts import LOCAL, RIDGE, Part, TableRows, TargetRange, anova_parts, part_of
 from ._sampler import AnovaSampler
+from ._trees import Trees
 
 _MOST_AXES = 20  # limit on the number of columns in the learned metric
 _MANY = 10_000  # with more rows, features of the ANOVA kernel are not stored
@@ -32,6 +33,11 @@ _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
 # The local linear part, which is slow and rarely improves class probabilities, is kept
 # only if its weight on the first fold is at least this: for numbers, and for labels.
 _LEAST_AT_FIRST, _LEAST_OF_CLASSES_AT_FIRST = 0.1, 0.25
+_LEAST_OF_TREES_AT_FIRST = 0.05
+_LATE = 0.9  # share of the iterations after which more of them are tried
+# the parts of regressors and of classifiers; with few rows, the first one is used
+PARTS_OF_NUMBERS = "ANOVA", "local linear", "trees"
+PARTS_OF_LABELS = "ANOVA", "logistic", "local linear", "trees"
 # blending weights and error scales are computed from predictions for at most this many
 MOST_TESTED = 4_000
 # With fewer than _FEW_OF_FOLDS rows, there are at least _LEAST_FOLDS folds, because
@@ -83,12 +89,29 @@ class Folds(NamedTuple):
         )
         return np.concatenate(found)
 
+    def stages(self, part: Part, rows: TableRows) -> list[np.ndarray]:
+        """Return predictions of each iteration of boosting for each fold."""
+        # -> (n_iterations, n, k) for each fold
+        return self.parallel(
+            delayed(_stages_without_fold)(part, rows, *pair) for pair in self.pairs
+        )
+
 
 def _without_fold(
     part: Part, rows: TableRows, train: np.ndarray, test: np.ndarray
 ) -> np.ndarray:
     """Return predictions for the test rows of a fold."""
     return part.fitted(rows.some(train)).predict(rows.V[test])
+
+
+def _stages_without_fold(
+    part: Part, rows: TableRows, train: np.ndarray, test: np.ndarray
+) -> np.ndarray:
+    """Return predictions of each iteration of boosting for the test rows of a fold."""
+    # -> (n_iterations, n, k)
+    fitted = part.fitted(rows.some(train))
+    stages = fitted.model.staged(rows.V[test])
+    return np.stack([fitted.bounded(each) for each in stages])
 
 
 def blend_weights(
@@ -136,8 +159,9 @@ class Blend(NamedTuple):
 
     targets: TargetRange
     encoding: Encoding
-    parts: dict[str, Part]  # "ANOVA", and others with positive weights
-    weights: dict[str, float] = {"ANOVA": 1.0}
+    # those with positive weights, and "ANOVA" if "logistic" uses its kernel
+    parts: dict[str, Part]
+    weights: dict[str, float] = {}
     losses: dict[str, float] = {}
     errors: ScaledErrors | None = None  # None for labels, and for a single row
     similar: NadarayaWatsonRegressor | None = None
@@ -151,13 +175,13 @@ class Blend(NamedTuple):
 
     def predict(self, V: np.ndarray) -> np.ndarray:
         """Return predictions, (n, k), computed in blocks of rows."""
-        used = {name: part for name, part in self.parts.items() if self.weights[name]}
+        used = {name: weight for name, weight in self.weights.items() if weight}
         total = np.zeros((len(V), self.targets.n_classes or 1))
         for rows in row_blocks(len(V)):
-            for name, part in used.items():
+            for name, weight in used.items():
                 is_local = name == "local linear"
                 Z = self.encoding.one_hot(V[rows]) if is_local else V[rows]
-                total[rows] += self.weights[name] * part.predict(Z)
+                total[rows] += weight * self.parts[name].predict(Z)
         return total if self.correction is None else self.correction(total)
 
     def with_errors(
@@ -186,6 +210,8 @@ class Blend(NamedTuple):
                 found = self.parts[name].map
                 found = getattr(found, "estimator", found).feature_importances_
                 total += weight * np.bincount(sources, found, n_columns)
+            elif weight and name == "trees":
+                total += weight * self.parts[name].model.importances
             elif weight:  # logistic regression has the features of the same kernel
                 total += weight * self.anova.kernel_.feature_importances_
         return total
@@ -201,6 +227,7 @@ class BlendChoices(NamedTuple):
     n_classes: int | None
     # "balanced", or the factor of each class; None if all of them are 1
     class_weight: str | tuple[float, ...] | None
+    parts: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,26 +258,25 @@ class BlendValue(SampleValue):
         given = sample.X, sample.y, sample.weights
         rows = TableRows.of(*given, factors, choices.seed, self.groups)
         targets = TargetRange.of(rows.y, rows.weights, n_classes)
-        categories = [j for j, kind in enumerate(choices.kinds) if kind == CATEGORY]
-        sampler = AnovaSampler(categories=categories, random_state=choices.seed)
-        anova = part_of(targets, RIDGE, sampler).fitted(rows)
-        step()
         encoding = Encoding.of(rows.V, rows.weights, choices.kinds, ())
-        blend = Blend(targets, encoding, {"ANOVA": anova})
+        blend = Blend(targets, encoding, {})
+        if {"ANOVA", "logistic"} & {*choices.parts}:
+            categories = [j for j, kind in enumerate(choices.kinds) if kind == CATEGORY]
+            sampler = AnovaSampler(categories=categories, random_state=choices.seed)
+            anova = part_of(targets, RIDGE, sampler).fitted(rows)
+            blend = blend._replace(parts={"ANOVA": anova})
+        step()
         options = {"stratified": n_classes is not None}
         folds = Folds.of(rows, choices.n_folds, choices.n_jobs, **options)
+        learner = _Learner(blend, rows, folds, choices, step)
         if len(rows.y) >= _LEAST_ROWS and all(
             np.ptp(rows.y[train]) > 0 for train, _ in folds.pairs
         ):
-            blend = _with_all_parts(blend, rows, folds, choices.seed, step)
-        elif n_classes is None and len(rows.y) > 1:  # for the distribution of errors
-            encoded = encoding.one_hot(rows.V)
-            found = _anova_predictions(blend, rows, encoded, folds)
-            tested = rows._replace(V=encoded).some(folds.tested)
-            blend = _with_errors(blend, found["ANOVA"], tested)
+            blend = learner.with_all_parts()
+        else:
+            blend = learner.with_one_part()
         shares = blend.importances(rows.V.shape[1])
-        plain = rows._replace(V=encoding.one_hot(rows.V))
-        similar = similar_rows(plain, encoding.one_hot_sources, shares)
+        similar = similar_rows(learner.encoded, encoding.one_hot_sources, shares)
         return blend._replace(similar=similar)
 
 
@@ -259,90 +285,188 @@ def _kernel_of(sampler: AnovaSampler, rows: TableRows) -> AnovaSampler:
     return clone(sampler).fit(rows.V, rows.y, sample_weight=rows.weights)
 
 
-def _with_all_parts(
-    blend: Blend, rows: TableRows, folds: Folds, seed: int, step: Step
-) -> Blend:
-    """Return the weighted average of all parts, given the fitted ANOVA part."""
-    targets, encoding = blend.targets, blend.encoding
-    encoded = rows._replace(V=encoding.one_hot(rows.V))
-    found = _anova_predictions(blend, rows, encoded.V, folds)
-    step()
-    local = _local_part(found, encoded, folds, targets, seed, step)
-    step()
-    blend = _with_weights(blend, found, encoded.some(folds.tested))
-    parts = dict(blend.parts)
-    if blend.weights.get("logistic"):
-        frozen = FrozenEstimator(blend.anova.kernel_)
-        logistic = anova_parts(targets, encoding, frozen)["logistic"]
-        parts["logistic"] = logistic.fitted(rows)
-    if local is not None and blend.weights["local linear"]:
-        parts["local linear"] = local.fitted(encoded)
-    return blend._replace(parts=parts)
+class _Learner:
+    """Learns the weights of the parts from their predictions for left-out folds."""
 
-
-def _anova_predictions(
-    blend: Blend, rows: TableRows, one_hot: np.ndarray, folds: Folds
-) -> dict[str, np.ndarray]:
-    """Return each ANOVA part's predictions for the test rows of all folds.
-
-    The kernel is learned anew in each fold only if there are few rows.
-    """
-    targets, encoding, kernel = blend.targets, blend.encoding, blend.anova.kernel_
-    n_rows, kernels = len(rows.y), [kernel] * len(folds.pairs)
-    if n_rows < _FEW:
-        kernels = folds.parallel(
-            delayed(_kernel_of)(kernel, rows.some(train)) for train, _ in folds.pairs
+    def __init__(
+        self,
+        blend: Blend,
+        rows: TableRows,
+        folds: Folds,
+        choices: BlendChoices,
+        step: Step,
+    ):
+        """Prepare for learning; ``blend`` contains the ANOVA part if it is needed."""
+        self.blend, self.rows, self.folds, self.step = blend, rows, folds, step
+        self.names, self.targets = choices.parts, blend.targets
+        self.encoded = rows._replace(V=blend.encoding.one_hot(rows.V))
+        numbers = self.targets.n_classes is None
+        metric = LearnedMetric(
+            min(_MOST_AXES, self.encoded.V.shape[1]),
+            method="evidence",
+            columns="auto" if numbers else "linear",
+            random_state=choices.seed,
         )
-    of_folds = [anova_parts(targets, encoding, FrozenEstimator(k)) for k in kernels]
-    parts = {name: [each[name] for each in of_folds] for name in of_folds[0]}
-    inputs = dict.fromkeys(parts, rows.V)
-    if _FEW <= n_rows <= _MANY:  # store the features
-        P = kernel._features(rows.V)
-        inputs = {"ANOVA": P, "logistic": np.hstack([P, one_hot])}
-        parts["ANOVA"] = [part_of(targets, RIDGE, "linear")] * len(kernels)
-        parts = {k: [part._replace(map=None) for part in v] for k, v in parts.items()}
-    return {
-        name: folds.predictions(each, rows._replace(V=inputs[name]))
-        for name, each in parts.items()
-    }
+        self.local = part_of(self.targets, LOCAL)._replace(map=metric)
+        kinds, n_classes = choices.kinds, self.targets.n_classes
+        categories = tuple(j for j, kind in enumerate(kinds) if kind == CATEGORY)
+        trees = Trees(categories, n_classes, random_state=choices.seed)
+        self.trees = Part(self.targets, trees)
+        self.found: dict[str, np.ndarray] = {}  # predictions for the test rows
 
+    def with_one_part(self) -> Blend:
+        """Return a blend of a single part, for few rows."""
+        name, rows = self.names[0], self.rows
+        part, inputs = self.trees, rows
+        if name in {"ANOVA", "logistic"}:
+            name = "ANOVA"
+        elif name == "local linear":
+            part, inputs = self.local, self.encoded
+        parts = self.blend.parts or {name: part.fitted(inputs)}
+        blend = self.blend._replace(parts=parts, weights={name: 1.0})
+        if self.targets.n_classes is None and len(rows.y) > 1:
+            # for the distribution of errors
+            if name == "ANOVA":
+                found = self._anova_predictions()[name]
+            else:
+                same = [part] * len(self.folds.pairs)
+                found = self.folds.predictions(same, inputs)
+            return _with_errors(blend, found, self.encoded.some(self.folds.tested))
+        return blend
 
-def _local_part(
-    found: dict[str, np.ndarray],
-    encoded: TableRows,
-    folds: Folds,
-    targets: TargetRange,
-    seed: int,
-    step: Step,
-) -> Part | None:
-    """Add predictions of the local linear part to ``found``, and return it unfitted.
+    def with_all_parts(self) -> Blend:
+        """Return the weighted average of all parts."""
+        blend, names, fitted = self.blend, self.names, dict(self.blend.parts)
+        if fitted:
+            found = self._anova_predictions()
+            self.found = {name: found[name] for name in found if name in names}
+        self.step()
+        trees = self._trees_part() if "trees" in names else None
+        self.step()
+        local = self._local_part() if "local linear" in names else None
+        self.step()
+        blend = _with_weights(blend, self.found, self.encoded.some(self.folds.tested))
+        weights = dict.fromkeys(names, 0.0) | blend.weights
+        if weights.get("logistic"):
+            frozen = FrozenEstimator(blend.anova.kernel_)
+            logistic = anova_parts(self.targets, blend.encoding, frozen)["logistic"]
+            fitted["logistic"] = logistic.fitted(self.rows)
+        if local is not None and weights["local linear"]:
+            fitted["local linear"] = local.fitted(self.encoded)
+        if trees is not None and weights["trees"]:
+            fitted["trees"] = trees.fitted(self.rows)
+        return blend._replace(parts=fitted, weights=weights)
 
-    Return None, and add nothing, if its weight on the first fold is small.
-    """
-    numbers = targets.n_classes is None
-    metric = LearnedMetric(
-        min(_MOST_AXES, encoded.V.shape[1]),
-        method="evidence",
-        columns="auto" if numbers else "linear",
-        random_state=seed,
-    )
-    local = part_of(targets, LOCAL)._replace(map=metric)
-    train, test = folds.pairs[0]
-    fitted = local.fitted(encoded.some(train))
-    first = fitted.predict(encoded.V[test])
-    step()
-    tried = [each[: len(first)] for each in found.values()] + [first]
-    weights = blend_weights(tried, encoded.some(test), targets)
-    if weights[-1] < (_LEAST_AT_FIRST if numbers else _LEAST_OF_CLASSES_AT_FIRST):
-        return None
-    if len(encoded.y) >= _FEW:  # the other folds and the final fit use the same metric
-        model = fitted.model
-        local = part_of(targets, LOCAL, sigma=model.sigma_, alpha=model.alpha_)
-        local = local._replace(map=FrozenEstimator(fitted.map))
-    others = folds._replace(pairs=folds.pairs[1:])
-    rest = others.predictions([local] * len(others.pairs), encoded)
-    found["local linear"] = np.concatenate([first, rest])
-    return local
+    def _anova_predictions(self) -> dict[str, np.ndarray]:
+        """Return each ANOVA part's predictions for the test rows of all folds.
+
+        The kernel is learned anew in each fold only if there are few rows.
+        """
+        blend, rows, folds = self.blend, self.rows, self.folds
+        targets, encoding, kernel = blend.targets, blend.encoding, blend.anova.kernel_
+        n_rows, kernels = len(rows.y), [kernel] * len(folds.pairs)
+        if n_rows < _FEW:
+            kernels = folds.parallel(
+                delayed(_kernel_of)(kernel, rows.some(train))
+                for train, _ in folds.pairs
+            )
+        of_folds = [anova_parts(targets, encoding, FrozenEstimator(k)) for k in kernels]
+        names = [name for name in of_folds[0] if name in {"ANOVA", *self.names}]
+        parts = {name: [each[name] for each in of_folds] for name in names}
+        inputs = dict.fromkeys(parts, rows.V)
+        if _FEW <= n_rows <= _MANY:  # store the features
+            P = kernel._features(rows.V)
+            inputs = {"ANOVA": P, "logistic": np.hstack([P, self.encoded.V])}
+            parts["ANOVA"] = [part_of(targets, RIDGE, "linear")] * len(kernels)
+            parts = {
+                k: [part._replace(map=None) for part in v] for k, v in parts.items()
+            }
+        return {
+            name: folds.predictions(each, rows._replace(V=inputs[name]))
+            for name, each in parts.items()
+        }
+
+    def _trees_part(self) -> Part | None:
+        """Return the unfitted boosting part, after adding its predictions.
+
+        Return None, and add nothing, if its weight on the first fold is small.
+        """
+        usual, most = self.trees.model.sizes
+        trees, (train, test) = self._trees_of(usual), self.folds.pairs[0]
+        stages = _stages_without_fold(trees, self.rows, train, test)
+        n_best = self._best_size([stages], usual)
+        if n_best == usual < most and self._best_size([stages], 0) >= _LATE * usual:
+            trees = self._trees_of(most)
+            stages = _stages_without_fold(trees, self.rows, train, test)
+            n_best = self._best_size([stages], usual)
+        if self._weight_at_first(stages[n_best - 1]) < _LEAST_OF_TREES_AT_FIRST:
+            return None
+        n_most = len(stages) if n_best >= usual else min(len(stages), 2 * n_best)
+        others = self.folds._replace(pairs=self.folds.pairs[1:])
+        of_folds = [
+            stages[:n_most],
+            *others.stages(self._trees_of(n_most), self.rows),
+        ]
+        n_best = self._best_size(of_folds, min(usual, n_most))
+        self.found["trees"] = np.concatenate([each[n_best - 1] for each in of_folds])
+        return self._trees_of(n_best)
+
+    def _trees_of(self, n_iterations: int) -> Part:
+        """Return the unfitted boosting part with a number of iterations."""
+        return self.trees._replace(model=self.trees.model.with_size(n_iterations))
+
+    def _best_size(self, of_folds: Sequence[np.ndarray], usual: int) -> int:
+        """Return the best number of iterations, given predictions in some folds.
+
+        The usual number is replaced by the one with the smallest loss only if the
+        difference between the losses exceeds its standard error. ``of_folds`` contains
+        the predictions of each iteration for the first folds.
+        """
+        tests = [test for _, test in self.folds.pairs[: len(of_folds)]]
+        tested = self.rows.some(np.concatenate(tests))
+        share = tested.weights / tested.weights.sum()
+        stages = np.concatenate(of_folds, axis=1)
+        losses = np.stack([self.targets.losses(each, tested.y) for each in stages])
+        best = int(np.argmin(losses @ share))
+        if usual:
+            gain = losses[usual - 1] - losses[best]
+            error = np.sqrt(share**2 @ (gain - share @ gain) ** 2)
+            if share @ gain <= error:
+                return usual
+        return best + 1
+
+    def _local_part(self) -> Part | None:
+        """Return the unfitted local linear part, after adding its predictions.
+
+        Return None, and add nothing, if its weight on the first fold is small.
+        """
+        encoded, targets, local = self.encoded, self.targets, self.local
+        train, test = self.folds.pairs[0]
+        fitted = local.fitted(encoded.some(train))
+        first = fitted.predict(encoded.V[test])
+        self.step()
+        numbers = targets.n_classes is None
+        least = _LEAST_AT_FIRST if numbers else _LEAST_OF_CLASSES_AT_FIRST
+        if self._weight_at_first(first) < least:
+            return None
+        if len(encoded.y) >= _FEW:  # all further fits use the same metric
+            model = fitted.model
+            local = part_of(targets, LOCAL, sigma=model.sigma_, alpha=model.alpha_)
+            local = local._replace(map=FrozenEstimator(fitted.map))
+        self._add("local linear", first, local, encoded)
+        return local
+
+    def _weight_at_first(self, first: np.ndarray) -> float:
+        """Return the weight that further predictions for the first fold would have."""
+        tested = self.rows.some(self.folds.pairs[0][1])
+        tried = [each[: len(first)] for each in self.found.values()]
+        return float(blend_weights([*tried, first], tested, self.targets)[-1])
+
+    def _add(self, name: str, first: np.ndarray, part: Part, rows: TableRows) -> None:
+        """Add the predictions of a part for the test rows of all folds."""
+        others = self.folds._replace(pairs=self.folds.pairs[1:])
+        rest = others.predictions([part] * len(others.pairs), rows)
+        self.found[name] = np.concatenate([first, rest])
 
 
 def _with_weights(blend: Blend, found: dict[str, np.ndarray], rows: TableRows) -> Blend:
@@ -355,7 +479,7 @@ def _with_weights(blend: Blend, found: dict[str, np.ndarray], rows: TableRows) -
     values = blend_weights([*found.values()], rows, targets)
     values = np.where(values < _LEAST_WEIGHT, 0, values)
     values /= values.sum()
-    weights = {"local linear": 0.0} | dict(zip(found, values.tolist(), strict=True))
+    weights = dict(zip(found, values.tolist(), strict=True))
     blended = np.tensordot(values, np.stack([*found.values()]), 1)
     blend = blend._replace(weights=weights, losses=losses)
     if rows.groups is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, Literal, Self
 
@@ -31,27 +32,37 @@ from ..rows import (
     weighted_rows,
 )
 from ..rows.raw_table import read_table_and_targets
-from ._blend import Blend, BlendChoices, BlendValue
+from ._blend import (
+    PARTS_OF_LABELS,
+    PARTS_OF_NUMBERS,
+    Blend,
+    BlendChoices,
+    BlendValue,
+)
 from ._error_scale import ScaledErrors
 
 
 class BaseTableModel(SimilarityMixin, TableLifeCycle):
-    """A weighted average of models with an ANOVA kernel and a local linear model."""
+    """A weighted average of kernel models and boosting."""
 
     _parameter_constraints: dict = {
+        "parts": ["array-like", None],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
         "n_jobs": [Integral, None],
         "random_state": ["random_state"],
     }
     _value: BlendValue
+    _every_part: tuple[str, ...]
 
     def __init__(
         self,
         *,
+        parts: Sequence[str] | None = None,
         n_folds: int = 4,
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ):
+        self.parts = parts
         self.n_folds = n_folds
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -122,8 +133,20 @@ class BaseTableModel(SimilarityMixin, TableLifeCycle):
         kinds, classes = self._reader.kinds, getattr(self, "classes_", None)
         n_classes = None if classes is None else len(classes)
         folds = self.n_folds, self.n_jobs
-        options = *folds, seed, kinds, n_classes, self._class_weight()
+        options = *folds, seed, kinds, n_classes, self._class_weight(), self._parts()
         return BlendValue(BlendChoices(*options))
+
+    def _parts(self) -> tuple[str, ...]:
+        """Return the names of the parts in a fixed order."""
+        if self.parts is None:
+            return self._every_part
+        given = [*self.parts]
+        if not given or len({*given}) < len(given) or {*given} - {*self._every_part}:
+            raise ValueError(
+                f"parts={self.parts!r} must be None, or a list of different names from "
+                f"{[*self._every_part]}."
+            )
+        return tuple(name for name in self._every_part if name in given)
 
     def _class_weight(self) -> str | tuple[float, ...] | None:
         """Return "balanced", the weight of each class, or None if all are 1."""
@@ -181,7 +204,7 @@ class BaseTableModel(SimilarityMixin, TableLifeCycle):
         model, V = self._query(X, "effects")
         mean, blend = model._predictions(V)
         total = mean[:, 1:] - mean[:, :1] if mean.shape[1] == 2 else mean
-        weight, labels = blend.weights["ANOVA"], _check_feature_names_in(model)
+        weight, labels = blend.weights.get("ANOVA", 0.0), _check_feature_names_in(model)
         names, columns = ["remainder"], list[tuple[int, ...]]([()])
         if weight:
             found = blend.anova.effects(V)
@@ -214,15 +237,21 @@ class BaseTableModel(SimilarityMixin, TableLifeCycle):
 
 
 class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
-    """Regression on raw tables by a weighted average of two models.
+    """Regression on raw tables by a weighted average of three models.
 
     Numbers, categories, dates and missing values need no preprocessing. The prediction
     is a weighted average of the predictions of ridge regression with the ANOVA kernel
-    of :class:`AnovaSampler` and of local linear regression in a learned metric. The
-    weights minimise the squared error of cross-validated predictions (stacking [1]_).
+    of :class:`AnovaSampler`, of local linear regression in a learned metric, and of
+    gradient boosting of decision trees. The first two models fit smooth functions, and
+    trees fit sharp edges and interactions of many columns. The weights minimise the
+    squared error of cross-validated predictions (stacking [1]_).
 
     Parameters
     ----------
+    parts : list of str, default=None
+        Names of the models that are combined: ``"ANOVA"``, ``"local linear"``,
+        ``"trees"`` and, for classifiers, ``"logistic"``; None means all of them. Leave
+        out a model to save its time, or to see what it contributes.
     n_folds : int, default=4
         Number of cross-validation folds, at least 10 if there are fewer than 200 rows.
         Predictions for the held-out folds determine the weights of the models and, in
@@ -231,15 +260,16 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
         Number of processes that fit the folds in parallel; -1 uses all processors, None
         means one.
     random_state : int, RandomState instance or None, default=None
-        Seed for the folds, for the choice of the landmarks and for the learned metric.
-        Pass an int for reproducible results.
+        Seed for the folds, the choice of the landmarks, the learned metric and the
+        trees. Pass an int for reproducible results.
 
     Attributes
     ----------
     weights_ : dict of str and float
-        The weight of each model: ``"ANOVA"``, ``"local linear"`` and, for classifiers,
-        ``"logistic"``. A model with weight 0 is not used. With fewer than 40 rows, only
-        ``"ANOVA"`` is used.
+        The weight of each model: ``"ANOVA"``, ``"local linear"``, ``"trees"`` and, for
+        classifiers, ``"logistic"``. A model with weight 0 is not used. With fewer than
+        40 rows, only one model is used, which is ``"ANOVA"`` unless ``parts`` leaves it
+        out.
     losses_ : dict of str and float
         The mean loss of each model that was evaluated in all folds, on rows to which it
         was not fitted: squared error for numbers, log loss for labels.
@@ -247,7 +277,9 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
         Importance of each column of X; the importances sum to 1. It is the mean of the
         importances in the models, weighted by ``weights_``: those of the
         :class:`AnovaSampler` for ``"ANOVA"`` and ``"logistic"``, which have the same
-        kernel, and those of the :class:`LearnedMetric` for ``"local linear"``.
+        kernel, those of the :class:`LearnedMetric` for ``"local linear"``, and, for
+        ``"trees"``, square roots of the reduction of the loss by all splits of a
+        column.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -255,7 +287,7 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
 
     See Also
     --------
-    RandomFeatureRidge : Faster; with ``AnovaSampler()``, one of the two models.
+    RandomFeatureRidge : Faster; with ``AnovaSampler()``, one of the three models.
     TableClassifier : The corresponding classifier.
 
     Notes
@@ -266,9 +298,14 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
     are learned anew in each fold and from all rows. The metric is a
     :class:`LearnedMetric` with ``method="evidence"``. The local linear model is left
     out if its weight on the first fold is below 0.1, or below 0.25 for class
-    probabilities. In regression, predictions of each model may exceed the range of the
-    targets by at most a fifth of this range. Class probabilities of each model are
-    mixed with the class shares, which get a weight of 1 / (n + 1) for n rows.
+    probabilities, and trees if their weight on the first fold is below 0.05. Trees are
+    those of :class:`~sklearn.ensemble.HistGradientBoostingRegressor` or
+    :class:`~sklearn.ensemble.HistGradientBoostingClassifier` with 100 iterations (fewer
+    with many classes), unless another number has a cross-validated loss that is smaller
+    by more than its standard error. In regression, predictions of each model may exceed
+    the range of the targets by at most a fifth of this range. Class probabilities of
+    each model are mixed with the class shares, which get a weight of 1 / (n + 1) for n
+    rows.
 
     Prediction intervals and standard deviations are computed from cross-validated
     errors of at most 4000 rows. With 100 of them or more, these errors are divided by
@@ -301,6 +338,8 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
     True
     """
 
+    _every_part = PARTS_OF_NUMBERS
+
     def _read_targets(self, y: np.ndarray, V: np.ndarray, sample_weight: Any) -> Any:
         return as_numbers(y), sample_weight
 
@@ -332,16 +371,20 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
 
 
 class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
-    """Classification on raw tables by a weighted average of three models.
+    """Classification on raw tables by a weighted average of four models.
 
-    The class probabilities are weighted averages of the predictions of three models:
+    The class probabilities are weighted averages of the predictions of four models:
     ridge classification with the ANOVA kernel of :class:`AnovaSampler`, logistic
     regression on the features of this kernel, the numbers and the one-hot encoded
-    categories, and local linear classification in a learned metric. The weights
-    minimise the log loss of cross-validated predictions.
+    categories, local linear classification in a learned metric, and gradient boosting
+    of decision trees. The weights minimise the log loss of cross-validated predictions.
 
     Parameters
     ----------
+    parts : list of str, default=None
+        Names of the models that are combined: ``"ANOVA"``, ``"local linear"``,
+        ``"trees"`` and, for classifiers, ``"logistic"``; None means all of them. Leave
+        out a model to save its time, or to see what it contributes.
     n_folds : int, default=4
         Number of cross-validation folds, at least 10 if there are fewer than 200 rows.
         Predictions for the held-out folds determine the weights of the models and, in
@@ -354,17 +397,18 @@ class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
         Number of processes that fit the folds in parallel; -1 uses all processors, None
         means one.
     random_state : int, RandomState instance or None, default=None
-        Seed for the folds, for the choice of the landmarks and for the learned metric.
-        Pass an int for reproducible results.
+        Seed for the folds, the choice of the landmarks, the learned metric and the
+        trees. Pass an int for reproducible results.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The labels.
     weights_ : dict of str and float
-        The weight of each model: ``"ANOVA"``, ``"local linear"`` and, for classifiers,
-        ``"logistic"``. A model with weight 0 is not used. With fewer than 40 rows, only
-        ``"ANOVA"`` is used.
+        The weight of each model: ``"ANOVA"``, ``"local linear"``, ``"trees"`` and, for
+        classifiers, ``"logistic"``. A model with weight 0 is not used. With fewer than
+        40 rows, only one model is used, which is ``"ANOVA"`` unless ``parts`` leaves it
+        out.
     losses_ : dict of str and float
         The mean loss of each model that was evaluated in all folds, on rows to which it
         was not fitted: squared error for numbers, log loss for labels.
@@ -372,7 +416,9 @@ class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
         Importance of each column of X; the importances sum to 1. It is the mean of the
         importances in the models, weighted by ``weights_``: those of the
         :class:`AnovaSampler` for ``"ANOVA"`` and ``"logistic"``, which have the same
-        kernel, and those of the :class:`LearnedMetric` for ``"local linear"``.
+        kernel, those of the :class:`LearnedMetric` for ``"local linear"``, and, for
+        ``"trees"``, square roots of the reduction of the loss by all splits of a
+        column.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -401,16 +447,20 @@ class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
     classes_: np.ndarray
+    _every_part = PARTS_OF_LABELS
 
     def __init__(
         self,
         *,
+        parts: Sequence[str] | None = None,
         n_folds: int = 4,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ):
-        super().__init__(n_folds=n_folds, n_jobs=n_jobs, random_state=random_state)
+        super().__init__(
+            parts=parts, n_folds=n_folds, n_jobs=n_jobs, random_state=random_state
+        )
         self.class_weight = class_weight
 
     def _read_targets(self, y: np.ndarray, V: np.ndarray, sample_weight: Any) -> Any:

@@ -128,13 +128,19 @@ class Part(NamedTuple):
 
     def predict(self, V: np.ndarray) -> np.ndarray:
         """Return bounded predictions, (n, k)."""
-        targets = self.targets
-        V = features_of(self.map, V)
-        if targets.n_classes is None:
-            return targets.bounded(self.model.predict(V).astype(np.float64))
-        found = np.zeros((len(V), targets.n_classes))
-        found[:, self.model.classes_] = self.model.predict_proba(V)
-        return targets.bounded(found)
+        V, numbers = features_of(self.map, V), self.targets.n_classes is None
+        return self.bounded(
+            self.model.predict(V) if numbers else self.model.predict_proba(V)
+        )
+
+    def bounded(self, found: np.ndarray) -> np.ndarray:
+        """Return bounded predictions, (n, k), given those of the fitted model."""
+        if self.targets.n_classes is None:
+            return self.targets.bounded(found.astype(np.float64))
+        # some classes may have no rows in a fold
+        every = np.zeros((len(found), self.targets.n_classes))
+        every[:, self.model.classes_] = found
+        return self.targets.bounded(every)
 
 
 def part_of(targets: TargetRange, kinds: Any, *args: Any, **options: Any) -> Part:

@@ -52,7 +52,7 @@ def classifier(table):
 def test_blend_is_the_weighted_average_of_its_parts(table, model, value_of):
     X, y = table
     assert sum(model.weights_.values()) == pytest.approx(1)
-    assert model.weights_.keys() == {"ANOVA", "local linear"}
+    assert model.weights_.keys() == {"ANOVA", "local linear", "trees"}
     assert model.score(X[300:], y[300:]) > 0.7
     blend, V = value_of(model).solution, TableReader.of(X).read(X)
     total = model.weights_["ANOVA"] * blend.parts["ANOVA"].predict(V)
@@ -67,7 +67,7 @@ def test_logistic_part_has_features_and_columns(table, value_of, rng):
     y = y + 0.8 * rng.normal(size=len(y))  # without noise, the local part is enough
     names = np.where(y > 0, "yes", "no")
     classifier = TableClassifier(random_state=0).fit(X[:300], names[:300])
-    assert classifier.weights_.keys() == {"ANOVA", "logistic", "local linear"}
+    assert classifier.weights_.keys() == {"ANOVA", "logistic", "local linear", "trees"}
     blend, V = value_of(classifier).solution, TableReader.of(X).read(X)
     columns = [blend.anova.kernel_.transform(V), blend.encoding.one_hot(V)]
     columns, labels = np.hstack(columns), np.where(y > 0, 1, 0)

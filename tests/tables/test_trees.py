@@ -1,0 +1,118 @@
+"""Boosting as a part of the models for raw tables, and the parameter parts."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import threadpool_limits
+
+from sklearn_crt.tables import TableClassifier, TableRegressor
+
+from .test_anova_sampler import mixed_table
+
+pd = pytest.importorskip("pandas")
+
+
+@pytest.fixture(scope="module")
+def table():
+    return mixed_table(400)
+
+
+def box(n, seed=0):
+    """A target with sharp edges in two columns, and a smooth one."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 4))
+    inside = (np.abs(X[:, 0]) < 0.4) & (np.abs(X[:, 1]) < 0.4)
+    noise = 0.1 * rng.normal(size=n)
+    return X, inside + noise, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + noise
+
+
+def test_trees_take_over_at_sharp_edges_only():
+    X, edges, smooth = box(2500)
+    model = TableRegressor(random_state=0).fit(X[:1500], edges[:1500])
+    peer = HistGradientBoostingRegressor(random_state=0).fit(X[:1500], edges[:1500])
+    errors = [np.square(m.predict(X[1500:]) - edges[1500:]) for m in (model, peer)]
+    assert np.mean(errors[0]) < 1.05**2 * np.mean(errors[1])
+    assert model.weights_["trees"] > 0.5
+    covered = [
+        np.mean((low <= edges[1500:]) & (edges[1500:] <= high))
+        for low, high in [model.predict_interval(X[1500:], coverage=0.9).T]
+    ]
+    assert abs(covered[0] - 0.9) < 4 * np.sqrt(0.09 * (1 / 1000 + 1 / 1500))
+    found = model.effects(X[:50])
+    np.testing.assert_allclose(
+        found.values.sum(axis=1) + found.intercept, model.predict(X[:50]), atol=1e-10
+    )
+    np.testing.assert_allclose(model.feature_importances_.sum(), 1)
+    assert (
+        model.feature_importances_[:2].min() > 2 * model.feature_importances_[2:].max()
+    )
+
+    other = TableRegressor(random_state=0).fit(X[:1500], smooth[:1500])
+    assert other.weights_["trees"] < 0.05
+
+
+def test_trees_of_categories_and_missing_values(rng):
+    n = 1200
+    a, b = (rng.choice(["u", "v", "w", None], n) for _ in range(2))
+    x = np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n))
+    same = (pd.Series(a).fillna("-") == pd.Series(b).fillna("-")).to_numpy()
+    y = same ^ np.isnan(x) ^ (np.nan_to_num(x) > 0.5)
+    X = pd.DataFrame({"x": x, "a": a, "b": b})
+    model = TableClassifier(parts=["trees"], random_state=0).fit(X[:800], y[:800])
+    assert model.weights_ == {"trees": 1.0}
+    assert model.score(X[800:], y[800:]) > 0.95
+    new = X.assign(a="new", b=None, x=None)
+    np.testing.assert_allclose(model.predict_proba(new).sum(axis=1), 1)
+    restored = pickle.loads(pickle.dumps(clone(model).fit(X, y).freeze()))
+    assert len(restored.predict(X[:1])) == 1
+
+
+@pytest.mark.parametrize("part", ["ANOVA", "local linear", "trees"])
+@pytest.mark.parametrize("n", [1, 20, 45, 300])
+def test_single_parts(table, part, n):
+    X, y = table
+    if part == "local linear":
+        n = max(n, 3)  # a metric needs two rows, also without one fold
+    model = TableRegressor(parts=[part], random_state=0).fit(X[:n], y[:n])
+    assert model.weights_ == {part: 1.0}
+    assert np.isfinite(model.predict(X)).all()
+    assert model.predict_interval(X[:3]).shape == (3, 2)
+    assert model.feature_importances_.shape == (4,)
+    assert model.effects(X[:5]).names[-1] == "remainder"
+    labels = TableClassifier(parts=[part], random_state=0).fit(X[:n], y[:n] > 0)
+    assert labels.predict_proba(X).shape == (400, len(labels.classes_))
+
+
+def test_parts_that_are_left_out(table):
+    X, y = table
+    without = ["ANOVA", "logistic", "local linear"]
+    model = TableClassifier(parts=without, random_state=0).fit(X, y > 0)
+    assert model.weights_.keys() == {*without}
+    model = TableClassifier(parts=["trees", "logistic"], random_state=0).fit(X, y > 0)
+    assert model.weights_.keys() == {"logistic", "trees"}
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
+    for wrong in (["tree"], [], ["trees", "trees"], ["logistic"]):
+        with pytest.raises(ValueError, match=r"parts=.*list of different names"):
+            TableRegressor(parts=wrong).fit(X, y)
+
+
+def test_trees_are_deterministic():
+    X, edges, _ = box(900)
+    model = TableRegressor(random_state=3)
+    first, second = (clone(model).fit(X, edges).predict(X) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    with threadpool_limits(2, user_api="openmp"):
+        other = clone(model).fit(X, edges).predict(X)
+    np.testing.assert_array_equal(other, first)
+
+
+def test_weights_of_rows_in_trees():
+    """Rows with a large weight decide between two targets."""
+    X, edges, _ = box(1000)
+    both = np.r_[X, X], np.r_[edges, edges + 5]
+    heavy = np.repeat([1.0, 1e-6], 1000)
+    model = TableRegressor(parts=["trees"], random_state=0)
+    assert np.abs(model.fit(*both, heavy).predict(X) - edges).mean() < 0.3
