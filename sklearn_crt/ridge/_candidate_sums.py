@@ -28,6 +28,7 @@ from ..samplers._column_sigmas import MOST_LEARNED, N_DRAWN, sigmas_of_columns
 from ..samplers._kernel_parameter import KernelLike, is_row_kernel
 from ..sums.map_sums import MapSums, check_n_columns, map_of
 from ._class_probabilities import ClippedIndicators, Link
+from ._equal_rows import merged_rows
 from ._feature_moments import (
     Moments,
     MomentSums,
@@ -338,21 +339,32 @@ class RidgeSums(MapSums):
         """Return the moments of each group of a batch, (n_sigmas, n_groups)."""
         n_groups = 2 if self.settings.n_classes == 2 else 1
         shape = len(path), n_groups
+        X, Y, weights = batch.X, self.settings.targets(batch.y), batch.weights
+        merged = merged_rows(X, Y, weights, by_sign=n_groups == 2)
+        if merged is not None:
+            X, Y, weights = merged[:3]
+
+        def groups_of(Y: np.ndarray) -> list[Any]:
+            return [slice(None)] if n_groups == 1 else [Y[:, 0] < 0, Y[:, 0] > 0]
 
         def add_up(part: slice) -> np.ndarray:
             sums = np.array([MomentSums() for _ in range(len(path) * n_groups)])
-            X, y, weights = (array[part] for array in batch[:3])
-            for rows, features in chunks_of(path, X):
-                Y, row_weights = self.settings.targets(y[rows]), weights[rows]
-                groups: list[Any] = [slice(None)]
-                if n_groups == 2:
-                    groups = [Y[:, 0] < 0, Y[:, 0] > 0]
+            Y_part, weights_part = Y[part], weights[part]
+            for rows, features in chunks_of(path, X[part]):
+                some, groups = Y_part[rows], groups_of(Y_part[rows])
                 for totals, Z in zip(sums.reshape(shape), features, strict=True):
                     for total, group in zip(totals, groups, strict=True):
-                        total.add(Z[group], Y[group], row_weights[group])
+                        total.add(Z[group], some[group], weights_part[rows][group])
             return np.array([total.moments() for total in sums]).reshape(shape)
 
-        return reduce(add, by_threads(add_up, path, batch.X))
+        found = reduce(add, by_threads(add_up, path, X))
+        if merged is None:
+            return found
+        parts = [
+            [merged.completed(moments, group) for moments in of_group]
+            for of_group, group in zip(found.T, groups_of(Y), strict=True)
+        ]
+        return np.array(parts).T
 
     # ---------------------------------------------------------------- solution
     def _learn(self, step: Step = no_step) -> Solution:
