@@ -68,8 +68,9 @@ _CASES: dict[str, list[dict[str, object]]] = {
         ),
         clustered_hybrid(center=True, n_jobs=2).get_params(deep=False),
     ],
-    "ComplexExponentialSampler": [{"diagonal": 1j, "kernel": "softmax"}],
-    "ClusteredSampler": [{"diagonal": "real"}],
+    "ComplexExponentialSampler": [{"matrix": 1j, "kernel": "softmax"}],
+    "ClusteredSampler": [{"diagonal": "real"}, {"n_pairs": 2}],
+    "GaussianMixtureSampler": [{"n_pairs": 1, "positive": True, "n_components": 37}],
 }
 
 
@@ -81,7 +82,7 @@ _PARTS = (
     GaussianCoefficient,
 )
 # Tests over a list that has lost a class would pass.
-N_SAMPLERS, N_PARTS = 13, len(_PARTS)
+N_SAMPLERS, N_PARTS = 14, len(_PARTS)
 
 
 def sampler_classes(*, parts: bool = False) -> list[type[BaseFeatureSampler]]:

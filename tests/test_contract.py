@@ -267,11 +267,23 @@ def test_coupling_with_a_heavy_tail():
     assert_coupling(Orthogonal(), HeavyTailed, 5)
 
 
+def matrix(random_state=0):
+    """Return a matrix with 4 columns that is neither symmetric nor far from a turn."""
+    rng = np.random.default_rng(random_state)
+    return stats.ortho_group.rvs(4, random_state=rng) + 0.1 * rng.normal(size=(4, 4))
+
+
 PARTS = [
     AngularCoefficient(),
     GaussianCoefficient(sigma=0.8),
     ComplexExponentialSampler([1.0, -0.7, 1.2, 0.9], sigma=1.0),
     ComplexExponentialSampler([1.0, 0.7j, 1.2, 0.9 - 0.2j], sigma=1.0),
+    ComplexExponentialSampler(matrix(), sigma=1.0),
+    ComplexExponentialSampler(matrix() + 0.4j * matrix(1), sigma=1.0),
+    GaussianCoefficient(sigma=0.8, key_matrix=matrix()),
+    GaussianCoefficient(
+        sigma=0.8, key_matrix=matrix(), query_matrix=matrix(1), positive=True
+    ),
 ]
 
 

@@ -14,7 +14,7 @@ CLASSES = [
     for cls in test_package.ESTIMATORS
     if hasattr(cls, "fit") and not inspect.isabstract(cls)
 ]
-assert len(CLASSES) == 28, CLASSES
+assert len(CLASSES) == 29, CLASSES
 
 # Parameters and attributes whose text differs between classes, and why. All others have
 # the same text in each class that has them.
@@ -32,15 +32,17 @@ DIFFERS = {
     "clip": "ridge shrinks predictions, local linear fits limit them",
     "coef_": "ridge has one per feature, a hybrid one per base",
     "coupling": "which couplings a mechanism accepts, and its default",
-    "diagonal": "a number, or a vector of one per column",
+    "default": "for pairs without a map, or with the remaining weight",
     "feature_importances_": "of a kernel, a metric or a blend",
     "intercept_": "regression and classification",
     "kernel": "what the estimator accepts as its kernel",
     "kernel_": "as kernel",
     "loo_errors_": "squared errors or log losses",
+    "n_coefficients": "a number, or what the coefficients have",
     "n_components": "how features are paired, and the default of the estimator",
     "n_jobs": "threads of transform, or processes of folds",
     "phase_": "of one map, or of each base",
+    "positive": "of monomials, or of coefficients",
     "random_state": "what is random in the fit",
     "shape_matrix": "a vector or a matrix",
     "sigma": "how it is chosen when it is not a number",

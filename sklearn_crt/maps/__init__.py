@@ -15,6 +15,8 @@ from .hybrid import (
     ClusteredMap,
     Clusters,
     DiagonalQuadratic,
+    LinearImagesMap,
+    MatrixQuadratic,
     SignMap,
     SumOfProductsMap,
     ThirdPartyMap,

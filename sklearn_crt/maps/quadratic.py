@@ -49,6 +49,9 @@ class Side(NamedTuple):
     single_phase: Array | None = None  # (1, 1), phase b of the last column if single
     shift: Array | None = None  # (1, n_features): h if the form depends on x - h
     axes: Frequencies | None = None  # the matrix in |axes (x - h)|^2
+    # axes v and column (n_axes, 1) of factors s: the real and the imaginary part of the
+    # exponent contain the sum of s (v.x)^2
+    forms: tuple[tuple[Frequencies, Array], ...] | None = None
 
     def terms(self, rows: Inputs) -> tuple[Inputs, Array, Any]:
         """Return the rows to which the affine forms apply, and the terms per row."""
@@ -59,6 +62,9 @@ class Side(NamedTuple):
             turned, other_side = inside.project(self.axes), rows.shifted(-self.shift)
             term = -0.5 * (sums_of_squares(turned) + other_side.sq_norms)
             return inside, term + sums_of_squares(self.shift), None
+        if self.forms is not None:
+            parts = [rows.project(axes) ** 2 @ factors for axes, factors in self.forms]
+            return rows, parts[0], parts[-1] if len(parts) > 1 else None
         none = None if self.phase is None else rows.zeros()
         if self.squares is None:
             term = none if self.sq_norm == 0 else self.sq_norm * rows.sq_norms

@@ -142,7 +142,7 @@ def samplers() -> None:
     assert_type(metric.scores_, dict[str, float])
 
     complex_sampler = ComplexExponentialSampler([2j, 0.5, 1j, 1.0], sigma=1.0)
-    assert_type(complex_sampler.fit(X).diagonal_, np.ndarray)
+    assert_type(complex_sampler.fit(X).matrix_, np.ndarray)
     HybridSampler(
         bases=[("complex", complex_sampler), ("trigonometric", TrigRBFSampler())],
         coefficients=[("distance", GaussianCoefficient(sigma=0.5))],

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import polynomial
@@ -65,7 +66,7 @@ class WeightedMap(FeatureMap):
         return self.base.frequency_index()
 
     @cached_property
-    def tables(self) -> tuple[FeatureMap, float]:
+    def tables(self) -> Any:
         return self.base, self.weight
 
     def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
@@ -79,6 +80,35 @@ class WeightedMap(FeatureMap):
 
     def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
         return self.weight * (self.weight * self.base.variance(X, Y))
+
+
+@dataclass(frozen=True, eq=False)
+class LinearImagesMap(WeightedMap):
+    """Map that applies another map to linear images of queries and of keys."""
+
+    query_matrix: np.ndarray  # (n_features, n_features), multiplied from the right
+    key_matrix: np.ndarray  # (n_features, n_features), multiplied from the right
+
+    @property
+    def symmetric(self) -> bool:
+        return False
+
+    @cached_property
+    def tables(self) -> Any:
+        return self.base, self.query_matrix, self.key_matrix
+
+    def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
+        base, *matrices = self.tables
+        return base.log_features(rows.times(matrices[key]), key=key)
+
+    def _images(self, X: Inputs, Y: Inputs) -> tuple[Inputs, Inputs]:
+        return X.times(self.query_matrix), Y.times(self.key_matrix)
+
+    def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        return self.base.kernel(*self._images(X, Y))
+
+    def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
+        return self.base.variance(*self._images(X, Y))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.sparse import issparse
 
-from ..._compat import Interval, RandomState, StrOptions, warn
+from ..._compat import HasMethods, Interval, RandomState, StrOptions, warn
 from ...exceptions import ApproximationWarning
 from ...frequencies import Coupling, get_coupling
 from ...maps import ClusterBlock, ClusteredMap, Clusters
@@ -50,6 +50,13 @@ class ClusteredSampler(BaseFeatureSampler):
         Whether the diagonals are computed from the second moments of the clusters, or
         only from their centres, as in [1]_. The moments give a lower variance unless
         the clusters are very narrow.
+    n_pairs : int, default=None
+        Number of pairs of clusters with a map of their own, namely those with the
+        largest product of the numbers of their rows. All other pairs share the map
+        ``default``. None means all pairs.
+    default : sampler, default=None
+        Unfitted sampler for the pairs without a map of their own. None means random
+        Fourier features.
     sigma : float, {"scale", "median"} or array-like, default=None
         Inverse length scale by which the inputs are multiplied: one number for all
         columns, or one per column. ``"scale"`` corresponds to scikit-learn's
@@ -105,7 +112,8 @@ class ClusteredSampler(BaseFeatureSampler):
     -----
     The variance for two rows is the variance of the map for their pair of clusters
     ([1]_, sections 2.4 and H). The clusters are computed from up to 1000 queries and
-    1000 keys.
+    1000 keys. Clusters of queries whose remaining keys are the same have a common map
+    ``default``.
 
     References
     ----------
@@ -132,6 +140,8 @@ class ClusteredSampler(BaseFeatureSampler):
         "n_clusters": [Interval(Integral, 1, None, closed="left"), tuple],
         "diagonal": [StrOptions({"complex", "real"})],
         "statistic": [StrOptions({"moments", "centers"})],
+        "n_pairs": [Interval(Integral, 1, None, closed="left"), None],
+        "default": [HasMethods(["fit", "transform", "kernel_variance"]), None],
         "coupling": [str, Coupling],
     }
 
@@ -141,6 +151,8 @@ class ClusteredSampler(BaseFeatureSampler):
         n_clusters: int | tuple[int, int] = 2,
         diagonal: Literal["complex", "real"] = "complex",
         statistic: Literal["moments", "centers"] = "moments",
+        n_pairs: int | None = None,
+        default: BaseFeatureSampler | None = None,
         sigma: Sigma | None = None,
         n_components: int | None = None,
         coupling: str | Coupling = "orthogonal",
@@ -150,6 +162,8 @@ class ClusteredSampler(BaseFeatureSampler):
         self.n_clusters = n_clusters
         self.diagonal = diagonal
         self.statistic = statistic
+        self.n_pairs = n_pairs
+        self.default = default
         self.sigma = sigma
         self.n_components = n_components
         self.coupling = coupling
@@ -171,12 +185,15 @@ class ClusteredSampler(BaseFeatureSampler):
         fitter = PartFitter(statistics, self._frame(statistics))
         clusters = self._find_clusters(fitter.sides, cluster_rng)
         counts = [side.shares.size for side in clusters]
-        pairs = list(itertools.product(*map(range, counts)))
-        parts = [self._part_for(clusters, i, j) for i, j in pairs]
+        pairs = most_massive_pairs(clusters, self.n_pairs)
+        parts: list[Any] = [self._part_for(clusters, i, j) for i, j in pairs]
         members = [
             [np.arange(n) == k for n, k in zip(counts, pair, strict=True)]
             for pair in pairs
         ]
+        rest = rectangles_without(pairs, *counts)
+        parts += [self._fallback if self.default is None else self.default] * len(rest)
+        members += rest
         units = [fitter.columns_per_frequency(part) for part in parts]
         if self.n_components < sum(units):
             warn(
@@ -213,16 +230,19 @@ class ClusteredSampler(BaseFeatureSampler):
 
     def _part_for(self, clusters, i, j):
         """Return the unfitted sampler with the best diagonal for a pair of clusters."""
+        a = self._diagonal_for(clusters, i, j)
+        return ComplexExponentialSampler(a, coupling=self.coupling)
+
+    def _diagonal_for(self, clusters, i, j):
         queries, keys = clusters
         moments = self.statistic == "moments"
-        a = best_diagonal(
+        return best_diagonal(
             query=queries.centers[i],
             key=keys.centers[j],
             query_spread=queries.spreads[i] if moments else 0.0,
             key_spread=keys.spreads[j] if moments else 0.0,
             real=self.diagonal == "real",
         )
-        return ComplexExponentialSampler(a, coupling=self.coupling)
 
     @property
     def _counts(self) -> tuple[int, int]:
@@ -242,11 +262,15 @@ class ClusteredSampler(BaseFeatureSampler):
     @property
     def _min_components(self) -> int:
         """Minimum number of features for the requested clusters: two per map."""
-        return 2 * math.prod(self._counts)
+        n_queries, n_keys = self._counts
+        most = n_queries * n_keys
+        if self.n_pairs is None or self.n_pairs >= most:
+            return 2 * most
+        return 2 * min(self.n_pairs + n_queries, most)
 
     @property
     def _fallback(self) -> TrigRBFSampler:
-        """Unfitted sampler for all rows, used if there are too few features."""
+        """Unfitted sampler for pairs, or for all rows if there are too few features."""
         return TrigRBFSampler(coupling=self.coupling)
 
     clusters_: tuple[Clusters, Clusters] = fitted(
@@ -260,6 +284,31 @@ class ClusteredSampler(BaseFeatureSampler):
 
 
 # ------------------------------------------------------------------------- clusters
+def most_massive_pairs(
+    clusters: tuple[Clusters, Clusters], n_pairs: int | None
+) -> list[tuple[int, int]]:
+    """Return the pairs of clusters with the most pairs of rows, in their own order."""
+    masses = np.outer(clusters[0].shares, clusters[1].shares)
+    n_queries, n_keys = masses.shape
+    pairs = list(itertools.product(range(n_queries), range(n_keys)))
+    if n_pairs is None or n_pairs >= len(pairs):
+        return pairs
+    largest = np.argsort(-masses.ravel(), kind="stable")[:n_pairs]
+    return [pairs[k] for k in np.sort(largest)]
+
+
+def rectangles_without(
+    pairs: list[tuple[int, int]], n_queries: int, n_keys: int
+) -> list[list[np.ndarray]]:
+    """Return masks of queries and keys whose products are all other pairs."""
+    remaining = np.ones((n_queries, n_keys), dtype=bool)
+    for pair in pairs:
+        remaining[pair] = False
+    kinds, index = np.unique(remaining, axis=0, return_inverse=True)
+    index = np.ravel(index)
+    return [[index == k, keys] for k, keys in enumerate(kinds) if keys.any()]
+
+
 def find_clusters(side: ScaledRows, n_clusters: int, seed: int) -> Clusters:
     """Cluster the rows by k-means."""
     rows, weights = side.rows.astype(np.float64), side.weights

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from ..._compat import RandomState
 from ...frequencies import Coupling, chi_law, get_coupling
-from ...maps import Gaussian, SignMap, WeightedMap
+from ...maps import Gaussian, LinearImagesMap, SignMap, WeightedMap
 from ...rows import Frame, Sigma
-from .._base import BaseFeatureSampler, fitted
+from .._base import BaseFeatureSampler
+from .._positive import PositiveRBFSampler
 from .._trigonometric import has_uniform_directions, make_trigonometric_map
 
 
@@ -156,20 +159,33 @@ class AngularCoefficient(BaseFeatureSampler):
 class GaussianCoefficient(BaseFeatureSampler):
     r"""Hybrid coefficient that increases with the distance between the two rows.
 
-    The features estimate :math:`-e^{-\sigma^2 |x - y|^2 / 2} / h`;
-    :class:`HybridSampler` adds the constant 1/h (the attribute ``a_``). The coefficient
-    is 0 for equal rows, and 1 for opposite rows x and -x with the largest norm in the
-    data.
+    Without matrices, the features estimate :math:`-e^{-\sigma^2 |x - y|^2 / 2} / h`,
+    and :class:`HybridSampler` adds the constant 1/h (the attribute ``a_``). The
+    coefficient is 0 for equal rows, and 1 for opposite rows x and -x with the largest
+    norm in the data. With a matrix M, the features estimate :math:`e^{-\sigma^2 |x + M
+    y|^2 / 2}`, which is 1 for x = -M y and decreases with the distance from there.
 
     Parameters
     ----------
     sigma : float, {"scale", "median"} or array-like, default=1.0
         Inverse length scale of the coefficient, for rows that a hybrid has already
         multiplied by its own sigma.
+    key_matrix : array-like of shape (n_features, n_features), default=None
+        Matrix M by which keys are multiplied. If it is given, the coefficient is large
+        for pairs of rows with x close to -M y.
+    query_matrix : array-like of shape (n_features, n_features), default=None
+        Matrix P by which queries are multiplied, so that the coefficient is large for
+        P x close to -M y; the identity if None. It requires ``key_matrix``.
+    positive : bool, default=False
+        Whether to estimate the coefficient by positive features, one per frequency,
+        instead of sines and cosines. Positive features are accurate for small
+        coefficients, and sines and cosines for coefficients close to 1. It requires
+        ``key_matrix``.
     n_components : int, default=None
-        Number of features, two per frequency. If ``n_components`` is odd, the last
-        frequency has a single column with a random phase. None means 100, unless a
-        hybrid that uses the sampler sets a number.
+        Number of features, two per frequency, or one with ``positive=True``. If sines
+        and cosines are used and ``n_components`` is odd, the last frequency has a
+        single column with a random phase. None means 100, unless a hybrid that uses the
+        sampler sets a number.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies depend on each other: ``"iid"``, ``"orthogonal"``,
         ``"simplex"``, ``"simplex+"``, ``"halton"``, ``"sobol"``,
@@ -186,7 +202,7 @@ class GaussianCoefficient(BaseFeatureSampler):
     Attributes
     ----------
     a_ : float
-        Constant part of the coefficient, 1/h.
+        Constant part of the coefficient, 1/h; 0 if ``key_matrix`` is given.
     phase_ : float
         Phase of the last column, in radians. It is used only if ``n_components`` is
         odd.
@@ -224,8 +240,13 @@ class GaussianCoefficient(BaseFeatureSampler):
        r_2(y) = -r_1(y), \quad
        \operatorname{Var} = \frac{(1 - e^{-|x-y|^2})^2}{2 n h^2}
 
-    The formula for the variance holds for independent frequencies; ``kernel_variance``
-    also accounts for orthogonal frequencies.
+    With matrices, let :math:`u = P x` and :math:`v = -M y`. The coefficient is
+    :math:`\lambda = e^{-|u - v|^2 / 2}` without a constant part, that is, the Gaussian
+    kernel of u and v ([1]_, equation 20, with :math:`\sigma = 1 / c`). Its variance is
+    :math:`(1 - \lambda^2)^2 / (2n)` for sines and cosines and :math:`(e^{4 u \cdot v}
+    - \lambda^2) / n` for positive features. The formulas for variances hold for
+    independent frequencies; ``kernel_variance`` also accounts for orthogonal
+    frequencies.
 
     References
     ----------
@@ -240,6 +261,12 @@ class GaussianCoefficient(BaseFeatureSampler):
     >>> coefficient = GaussianCoefficient(random_state=0).fit(X)
     >>> (coefficient.a_ + coefficient.exact_kernel(X[:1], X)).round(3)
     array([[0.   , 0.731, 1.   ]])
+    >>> turn = np.array([[0.0, -1.0], [1.0, 0.0]])  # by 90 degrees
+    >>> coefficient = GaussianCoefficient(key_matrix=-turn, sigma=3.0).fit(X)
+    >>> coefficient.exact_kernel(X, X).round(3)  # x equals the turned y, or does not
+    array([[0., 0., 0.],
+           [1., 0., 0.],
+           [0., 1., 0.]])
     """
 
     map_: WeightedMap
@@ -248,39 +275,81 @@ class GaussianCoefficient(BaseFeatureSampler):
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
         "coupling": [str, Coupling],
+        "key_matrix": ["array-like", None],
+        "query_matrix": ["array-like", None],
+        "positive": ["boolean"],
     }
 
     def __init__(
         self,
         *,
         sigma: Sigma = 1.0,
+        key_matrix: ArrayLike | None = None,
+        query_matrix: ArrayLike | None = None,
+        positive: bool = False,
         n_components: int | None = None,
         coupling: str | Coupling = "orthogonal",
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ):
         self.sigma = sigma
+        self.key_matrix = key_matrix
+        self.query_matrix = query_matrix
+        self.positive = positive
         self.n_components = n_components
         self.coupling = coupling
         self.n_jobs = n_jobs
         self.random_state = random_state
 
     def _reads(self):
-        return {"rows": 1000}
+        return {"rows": 1000} if self.key_matrix is None else {}
 
     def _make_map(self, statistics, drawn):
-        base = make_trigonometric_map(self, statistics, None, Gaussian(), chi_law)
-        weight = -_constant_term(statistics, base.frame)
-        return WeightedMap(base.frame, base.n_components, base, weight)
+        base: Any
+        if self.positive:
+            options = {"sigma": self.sigma, "n_components": self.n_components}
+            plain = PositiveRBFSampler(coupling=self.coupling, center=False, **options)
+            base = plain._make_map(statistics, None)
+        else:
+            base = make_trigonometric_map(self, statistics, None, Gaussian(), chi_law)
+        if self.key_matrix is None:
+            for name in ("query_matrix", "positive"):
+                value = getattr(self, name)
+                if value is not None and value is not False:
+                    raise ValueError(
+                        f"{name} of GaussianCoefficient has no effect without "
+                        "key_matrix, the matrix by which keys are multiplied. Set "
+                        "key_matrix, for instance to the identity."
+                    )
+            weight = -_constant_term(statistics, base.frame)
+            return WeightedMap(base.frame, base.n_components, base, weight)
+        M = _square(self.key_matrix, "key_matrix", statistics.n_features)
+        P = np.eye(len(M))
+        if self.query_matrix is not None:
+            P = _square(self.query_matrix, "query_matrix", len(M))
+        return LinearImagesMap(base.frame, base.n_components, base, 1.0, P.T, -M.T)
 
-    phase_: float = fitted(
-        "map_.base.phase", "Phase of the single last column, in radians."
-    )
+    @property
+    def phase_(self) -> float:
+        """Phase of the single last column, in radians."""
+        return self.map_.base.phase  # type: ignore[attr-defined]
 
     @property
     def a_(self) -> float:
-        """Constant part of the coefficient, 1/h."""
-        return -self.map_.weight
+        """Constant part of the coefficient, 1/h; 0 if ``key_matrix`` is given."""
+        check_is_fitted(self)
+        return 0.0 if isinstance(self.map_, LinearImagesMap) else -self.map_.weight
+
+
+def _square(matrix: ArrayLike, name: str, n_features: int) -> np.ndarray:
+    """Return a validated matrix of n_features rows and columns."""
+    values = check_array(matrix, dtype=np.float64, input_name=name)
+    if values.shape != (n_features, n_features):
+        raise ValueError(
+            f"{name} has shape {values.shape}, but X has {n_features} features; give a "
+            f"matrix of shape ({n_features}, {n_features})."
+        )
+    return values
 
 
 def _constant_term(statistics, frame):

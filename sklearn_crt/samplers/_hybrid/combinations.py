@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from ...frequencies import Antithetic, Coupling, get_coupling
+from .._base import BaseFeatureSampler
 from .._positive import PositiveRBFSampler
 from .._trigonometric import TrigRBFSampler
 from .clustered import ClusteredSampler
@@ -174,6 +175,8 @@ def clustered_hybrid(
     n_clusters: int | tuple[int, int] = 2,
     diagonal: Literal["complex", "real"] = "complex",
     statistic: Literal["moments", "centers"] = "moments",
+    n_pairs: int | None = None,
+    default: BaseFeatureSampler | None = None,
     coupling: str | Coupling = "orthogonal",
     **params: Any,
 ) -> HybridSampler:
@@ -196,6 +199,13 @@ def clustered_hybrid(
         Whether the diagonals are computed from the second moments of the clusters, or
         only from their centres, as in [1]_. The moments give a lower variance unless
         the clusters are very narrow.
+    n_pairs : int, default=None
+        Number of pairs of clusters with a map of their own, namely those with the
+        largest product of the numbers of their rows. All other pairs share the map
+        ``default``. None means all pairs.
+    default : sampler, default=None
+        Unfitted sampler for the pairs without a map of their own. None means random
+        Fourier features.
     coupling : str or Coupling, default="orthogonal"
         How the frequencies of each map depend on each other, as for
         :class:`~sklearn_crt.TrigRBFSampler`.
@@ -248,6 +258,8 @@ def clustered_hybrid(
         n_clusters=n_clusters,
         diagonal=diagonal,
         statistic=statistic,
+        n_pairs=n_pairs,
+        default=default,
         coupling=coupling,
     )
     return HybridSampler(bases=[("clustered", base)], coefficients=[], **params)

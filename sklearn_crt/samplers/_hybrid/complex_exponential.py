@@ -7,10 +7,12 @@ from numpy.typing import ArrayLike
 
 from ..._compat import RandomState, StrOptions
 from ...frequencies import Coupling, get_coupling
-from ...maps import DiagonalQuadratic, GaussianOrSoftmax
+from ...maps import DiagonalQuadratic, GaussianOrSoftmax, MatrixQuadratic
 from ...rows import Sigma
 from .._base import BaseFeatureSampler, fitted
 from .._exponential import make_exponential_map
+
+_LARGEST_CONDITION = 1e12  # of the matrix, beyond which its inverse is inaccurate
 
 
 class ComplexExponentialSampler(BaseFeatureSampler):
@@ -18,10 +20,12 @@ class ComplexExponentialSampler(BaseFeatureSampler):
 
     Parameters
     ----------
-    diagonal : array-like of shape (n_features,) or complex, default=1.0
-        The diagonal a of the matrix in the features (see Notes): a nonzero number, or
-        one nonzero number per column. The value 1 gives positive features, and the
-        imaginary unit gives random Fourier features.
+    matrix : complex or array-like, default=1.0
+        The matrix B in the features (see Notes), real or complex: an invertible matrix
+        of shape (n_features, n_features), its diagonal of shape (n_features,) if it is
+        diagonal, or a nonzero number, which stands for a multiple of the identity. The
+        value 1 gives positive features, and the imaginary unit gives random Fourier
+        features.
     sigma : float, {"scale", "median"} or array-like, default=None
         Inverse length scale by which the inputs are multiplied: one number for all
         columns, or one per column. ``"scale"`` corresponds to scikit-learn's
@@ -30,7 +34,7 @@ class ComplexExponentialSampler(BaseFeatureSampler):
         ``"scale"``, unless an estimator that uses the sampler chooses ``sigma``; any
         other value, even ``"scale"``, is kept.
     n_components : int, default=None
-        Number of features: one per frequency if a is real, otherwise two. If each
+        Number of features: one per frequency if B is real, otherwise two. If each
         frequency has two columns and ``n_components`` is odd, the last frequency has a
         single column with a random phase. None means 100, unless an estimator or a
         hybrid that uses the sampler sets a number.
@@ -53,8 +57,8 @@ class ComplexExponentialSampler(BaseFeatureSampler):
 
     Attributes
     ----------
-    diagonal_ : ndarray of shape (n_features,)
-        The diagonal a, as a real array if all entries are real.
+    matrix_ : ndarray of shape (n_features, n_features) or (n_features,)
+        The matrix B, or its diagonal; a real array if all entries are real.
     phase_ : float
         Phase of the last column, in radians. It is used only if ``n_components`` is odd
         and each frequency has two columns.
@@ -79,21 +83,24 @@ class ComplexExponentialSampler(BaseFeatureSampler):
 
     Notes
     -----
-    Let :math:`w \sim N(0, I_d)` be one of m frequencies. Products and quotients of a
-    vector and a are elementwise, and the square of a complex vector is the sum of its
-    squared entries, without conjugates. Then ([1]_, equations 14 to 16)
+    Let :math:`w \sim N(0, I_d)` be one of m frequencies. The square of a complex vector
+    is the sum of its squared entries, without conjugates. Then ([1]_, equations 14 to
+    16)
 
     .. math::
 
-       f(x) &= \tfrac{1}{\sqrt m} e^{w \cdot a x - (a x)^2 / 2 - |x|^2 / 2}, \quad
-       g(y) = \tfrac{1}{\sqrt m} e^{w \cdot y / a - (y / a)^2 / 2 - |y|^2 / 2}, \\
+       f(x) &= \tfrac{1}{\sqrt m} e^{w \cdot B x - (B x)^2 / 2 - |x|^2 / 2}, \\
+       g(y) &= \tfrac{1}{\sqrt m} e^{w \cdot B'^{-1} y - (B'^{-1} y)^2 / 2
+       - |y|^2 / 2}, \\
        \operatorname{Var} &= \frac{K^2}{m} \left( \tfrac12 e^{|z|^2}
-       + \tfrac12 \operatorname{Re} e^{z \cdot z} - 1 \right), \quad z = a x + y / a .
+       + \tfrac12 \operatorname{Re} e^{z \cdot z} - 1 \right),
+       \quad z = B x + B'^{-1} y .
 
     The columns are Re f and Im f for queries, and Re g and -Im g for keys. The variance
-    is zero if z = 0. If a is real, orthogonal frequencies reduce the variance as for
-    positive features, which ``kernel_variance`` takes into account. If a is complex,
-    ``kernel_variance`` returns the variance for independent frequencies.
+    is zero if z = 0. If B is real, orthogonal frequencies reduce the variance as for
+    positive features, which ``kernel_variance`` takes into account. If B is complex,
+    ``kernel_variance`` returns the variance for independent frequencies. A matrix that
+    is not diagonal takes O(d^2) additional operations per row.
 
     References
     ----------
@@ -108,18 +115,27 @@ class ComplexExponentialSampler(BaseFeatureSampler):
     >>> sampler = ComplexExponentialSampler([2j, 0.5], sigma=1.0, random_state=0)
     >>> bool(sampler.fit(X, X_key=Y).kernel_variance(X, Y)[0, 0] < 1e-15)
     True
+
+    A real matrix that is not diagonal makes the variance zero for every pair of rows
+    with x.y < 0, if B'B x = -y:
+
+    >>> x, y = np.array([1.0, 0.5]), np.array([-1.0, 0.5])
+    >>> form = np.outer(y, y) / -(x @ y) + np.outer([0.5, -1.0], [0.5, -1.0])
+    >>> sampler = ComplexExponentialSampler(np.linalg.cholesky(form).T, sigma=1.0)
+    >>> bool(sampler.fit([x], X_key=[y]).kernel_variance([x], [y])[0, 0] < 1e-15)
+    True
     """
 
     _parameter_constraints: dict = {
         **BaseFeatureSampler._parameter_constraints,
         "coupling": [str, Coupling],
         "kernel": [StrOptions({"gaussian", "softmax"})],
-        "diagonal": ["array-like", complex, float, int],
+        "matrix": ["array-like", complex, float, int],
     }
 
     def __init__(
         self,
-        diagonal: complex | ArrayLike = 1.0,
+        matrix: complex | ArrayLike = 1.0,
         *,
         sigma: Sigma | None = None,
         n_components: int | None = None,
@@ -128,7 +144,7 @@ class ComplexExponentialSampler(BaseFeatureSampler):
         n_jobs: int | None = None,
         random_state: RandomState = None,
     ):
-        self.diagonal = diagonal
+        self.matrix = matrix
         self.sigma = sigma
         self.n_components = n_components
         self.coupling = coupling
@@ -137,24 +153,32 @@ class ComplexExponentialSampler(BaseFeatureSampler):
         self.random_state = random_state
 
     def _make_map(self, statistics, drawn):
-        diagonal = self._full_diagonal(statistics.n_features)
+        B = self._full_matrix(statistics.n_features)
         coupling = get_coupling(self.coupling, type(self).__name__)
-        quadratic, frame = DiagonalQuadratic(diagonal), self._frame(statistics)
+        quadratic = DiagonalQuadratic(B) if B.ndim == 1 else MatrixQuadratic(B)
+        frame = self._frame(statistics)
         return make_exponential_map(self, statistics, drawn, frame, quadratic, coupling)
 
-    def _full_diagonal(self, d):
-        """Return the diagonal, one entry per column, as a real array if possible."""
-        a = np.asarray(self.diagonal)
-        if a.ndim > 1 or a.size not in (1, d) or not np.all(np.isfinite(a) & (a != 0)):
+    def _full_matrix(self, d):
+        """Return the matrix, or one entry per column, as a real array if possible."""
+        B = np.asarray(self.matrix)
+        known = B.shape in [(), (1,), (d,), (d, d)] and B.dtype.kind in "biufc"
+        known = known and bool(np.all(np.isfinite(B)))
+        if known and B.ndim == 2:
+            known = np.linalg.cond(B) < _LARGEST_CONDITION
+        elif known:
+            known = bool(np.all(B != 0))
+        if not known:
             raise ValueError(
-                f"diagonal={self.diagonal!r} must be finite and nonzero: a number or "
-                f"one for each of the {d} features."
+                f"matrix={self.matrix!r} must be finite and invertible: a nonzero "
+                f"number, {d} nonzero numbers, or a matrix of shape ({d}, {d})."
             )
-        a = np.broadcast_to(a, d).astype(complex)
-        return a if np.any(a.imag) else a.real.copy()
+        B = (B if B.ndim == 2 else np.broadcast_to(B, d)).astype(complex)
+        return B if np.any(B.imag) else B.real.copy()
 
-    diagonal_: np.ndarray = fitted(
-        "map_.quadratic.diagonal", "The diagonal, a real array if all entries are real."
+    matrix_: np.ndarray = fitted(
+        "map_.quadratic.matrix",
+        "The matrix B, or its diagonal; a real array if all entries are real.",
     )
     phase_: float = fitted("map_.phase", "Phase of the single last column, in radians.")
 

@@ -26,7 +26,7 @@ def diagonal_for(queries, keys, **params):
     """Return the diagonal of the map for one cluster of queries and one of keys."""
     params = {"sigma": 1.0, "n_clusters": 1, "kernel": "softmax", **params}
     fitted = hybrid("clustered", n_components=2, **params).fit(queries, X_key=keys)
-    return fitted.bases_[0].blocks[0].part.quadratic.diagonal
+    return fitted.bases_[0].blocks[0].part.quadratic.matrix
 
 
 def two_clusters(rng, width=0.1, d=6):
@@ -173,7 +173,7 @@ def test_sines_of_rows_far_from_their_cluster_have_modulus_one(size):
     X = np.array([[1.257e-3, -13.21]], np.float32)
     sampler = hybrid("clustered", n_clusters=1, n_components=2, coupling="iid")
     sampler.set_params(sigma="scale").fit(X)
-    assert_allclose(sampler.map_.bases[0].parts[0].quadratic.diagonal, [1j, 1j])
+    assert_allclose(sampler.map_.bases[0].parts[0].quadratic.matrix, [1j, 1j])
     rows = np.concatenate([X, np.float32(size) * X])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of phases of 1e10
