@@ -149,8 +149,8 @@ except ImportError:
         for array in arrays:
             if not isinstance(array, (np.ndarray, np.generic)):
                 raise TypeError(
-                    f"{type(array).__name__} needs scikit-learn 1.7 or later; with "
-                    "this version only NumPy arrays are taken."
+                    f"{type(array).__name__} requires scikit-learn 1.7 or later; "
+                    "earlier versions only support NumPy arrays."
                 )
         return _NumPyNamespace()
 

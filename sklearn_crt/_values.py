@@ -49,6 +49,6 @@ def check_same_params(mine: dict[str, Any], theirs: dict[str, Any]) -> None:
         may_differ = name in ("n_jobs", "random_state", "seed")
         if not (may_differ or same(value, theirs[name])):
             raise ValueError(
-                f"merge needs the same parameters on both sides, but {name} is "
-                f"{value!r} in one and {theirs[name]!r} in the other."
+                f"merge requires equal parameters, but {name} is {value!r} in one "
+                f"object and {theirs[name]!r} in the other."
             )

@@ -139,17 +139,19 @@ def _fit_with_frequencies(sampler, X, n_frequencies, seed):
     """Fit the sampler with this many frequencies; require a closed-form variance."""
     fitted = clone(sampler).set_params(random_state=seed, n_components=2)
     with warnings.catch_warnings():  # fits with few features warn, as expected
-        warnings.filterwarnings("ignore", ".*on a sample of rows the stated error")
+        warnings.filterwarnings(
+            "ignore", ".*the predicted error of the kernel estimate"
+        )
         width = n_frequencies * fitted.fit(X).map_.columns_per_frequency
         if width != 2:
             fitted.set_params(n_components=width).fit(X)
     if not isinstance(fitted.map_, TrigonometricMap):
         raise ValueError(
-            f"n_components_for needs features that are sines and cosines; the errors "
-            f"of {type(sampler).__name__} have heavy tails or no closed form, so no "
-            "number of columns can be stated. Measure them with compare_samplers, or "
-            "use TrigRBFSampler, LaplacianSampler, MaternSampler or "
-            "ExponentialPowerSampler."
+            "n_components_for only supports trigonometric features. The errors of "
+            f"{type(sampler).__name__} have heavy tails or no closed form, so the "
+            "required number of features cannot be computed. Measure them with "
+            "compare_samplers, or use TrigRBFSampler, LaplacianSampler, MaternSampler "
+            "or ExponentialPowerSampler."
         )
     return fitted
 
@@ -385,7 +387,7 @@ def compare_samplers(
         # remove line breaks from long representations
         samplers = {" ".join(repr(sampler).split()): sampler for sampler in samplers}
     if not samplers:
-        raise ValueError("compare_samplers needs at least one sampler.")
+        raise ValueError("samplers is empty; pass at least one sampler.")
     if not all(hasattr(sampler, "exact_kernel") for sampler in samplers.values()):
         raise TypeError(
             "samplers must be a list or a dict of samplers of sklearn_crt; the rows X "
@@ -396,7 +398,9 @@ def compare_samplers(
     classes, codes = None, np.zeros(X.shape[0], dtype=int)
     if target == "posterior":
         if y is None:
-            raise ValueError("target='posterior' needs the classes y of the rows.")
+            raise ValueError(
+                "target='posterior' requires y, the class labels of the rows."
+            )
         check_consistent_length(X, y)
         check_classification_targets(y)
         classes, codes = np.unique(column_or_1d(y), return_inverse=True)

@@ -219,7 +219,7 @@ class PredictionIntervalDisplay:
         if isinstance(feature, str):
             if names is None or feature not in names:
                 raise ValueError(
-                    f"feature={feature!r} is no column of X. Pass the position of a "
+                    f"feature={feature!r} is not a column of X. Pass the position of a "
                     "column, or a DataFrame with a column of this name."
                 )
             feature = names.index(feature)

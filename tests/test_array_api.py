@@ -41,9 +41,13 @@ from .hybrids import named
 
 pytestmark = [
     array_libraries,
-    pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need"),
-    pytest.mark.filterwarnings("ignore:The rows look like no features:UserWarning"),
-    pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:This hybrid requires|.* maps require"),
+    pytest.mark.filterwarnings(
+        "ignore:kernel='linear' requires features of a kernel:UserWarning"
+    ),
+    pytest.mark.filterwarnings(
+        "ignore:For .* rows, the sum of the kernel:RuntimeWarning"
+    ),
 ]
 # Of the largest number. Two libraries round exponents of size 20, in their own orders:
 # both are up to 3e-6 away from float64, for geometric features.
@@ -505,13 +509,13 @@ def test_what_cannot_says_what_can(rng, strict, dispatch):
     X, *_ = table(rng, "float64")
     y, theirs = strict((X[:, 0] > 0).astype(int)), strict(X)
     exact = C(Matern(nu=0.7), sigma=1.0).fit(theirs, y)
-    with pytest.raises(TypeError, match=r"take nu = 0\.5, 1\.5"):
+    with pytest.raises(TypeError, match=r"Use nu = 0\.5, 1\.5"):
         exact.predict(theirs)
     chi = FrozenEstimator(SkewedChi2Sampler(skewedness=10.0, random_state=0).fit(X))
     with pytest.raises(TypeError, match="sampler of sklearn_crt or a transformer with"):
         C(_Deaf(chi)).fit(theirs, y)
     outside = HybridSampler(bases=named(_Outside(), TrigRBFSampler()), random_state=0)
-    with pytest.raises(TypeError, match=r"take parts of sklearn_crt\.samplers"):
+    with pytest.raises(TypeError, match=r"Use parts from sklearn_crt\.samplers"):
         outside.fit(theirs).transform(theirs)
 
 

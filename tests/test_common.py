@@ -108,13 +108,15 @@ def test_each_public_estimator_is_checked():
 
 # maps that can be negative warn where no kernel weight is positive
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights"),
+    pytest.mark.filterwarnings("ignore:For .* rows, the sum of the kernel weights"),
     pytest.mark.filterwarnings("ignore:.*eatures of .* are too:RuntimeWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),
-    pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need"),
+    pytest.mark.filterwarnings("ignore:This hybrid requires|.* maps require"),
     pytest.mark.filterwarnings("ignore:.* has different features for queries"),
     pytest.mark.filterwarnings("ignore:The least populated class in y:UserWarning"),
-    pytest.mark.filterwarnings("ignore:The rows look like no features:UserWarning"),
+    pytest.mark.filterwarnings(
+        "ignore:kernel='linear' requires features of a kernel:UserWarning"
+    ),
 ]
 
 

@@ -106,7 +106,7 @@ def test_sampler(sampler, coupling, kernel, n_features):
 def test_sampler_with_simplex(sampler, coupling, n_features):
     if coupling == "simplex+" and sampler in WITHOUT_NORMS:
         with pytest.raises(
-            ValueError, match=r"'simplex\+' is not one that.*use one of.*'simplex'"
+            ValueError, match=r"'simplex\+' is not supported by.*use one of.*'simplex'"
         ):
             check_sampler(sampler(coupling=coupling), n_features)
     else:

@@ -111,7 +111,7 @@ def test_lists_of_public_classes_are_complete():
 
 # -------------------------------------------------------------------- frequencies_
 @every_case
-@pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need")
+@pytest.mark.filterwarnings("ignore:This hybrid requires|.* maps require")
 def test_frequencies_are_a_matrix(sampler, X):
     fitted = clone(sampler).set_params(random_state=0).fit(X)
     frequencies = fitted.frequencies_
@@ -266,17 +266,15 @@ def test_a_refused_coupling_names_those_that_are_accepted(
     sampler, coupling, as_object, X
 ):
     given = get_coupling(coupling, "", lambda _: True) if as_object else coupling
-    name = re.escape(f"coupling={given!r} is not one that {type(sampler).__name__} can")
-    words = (
-        rf"{name} use.*; use one of ('[\w+-]+'(?:, '[\w+-]+')*), or another Coupling"
-    )
+    name = re.escape(f"coupling={given!r} is not supported by {type(sampler).__name__}")
+    words = rf"{name}.*; use one of ('[\w+-]+'(?:, '[\w+-]+')*), or another Coupling"
     with pytest.raises(ValueError, match=words) as caught:
         clone(sampler).set_params(coupling=given).fit(X)
     accepted = re.search(words, str(caught.value)).group(1).replace("'", "").split(", ")
     assert len(accepted) > 4
     for other in coupling_names():
         if other not in accepted:
-            with pytest.raises(ValueError, match="is not one that"):
+            with pytest.raises(ValueError, match="is not supported by"):
                 clone(sampler).set_params(coupling=other).fit(X)
         else:
             clone(sampler).set_params(coupling=other).fit(X)

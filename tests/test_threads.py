@@ -83,8 +83,8 @@ def at_once(function):
     return results
 
 
-@pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need")
-@pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:This hybrid requires|.* maps require")
+@pytest.mark.filterwarnings("ignore:For .* rows, the sum of the kernel:RuntimeWarning")
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -267,7 +267,7 @@ def test_threads_share_an_estimator(rng, estimator):
     assert_thread_safe(estimator, X, y)
 
 
-@pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:For .* rows, the sum of the kernel:RuntimeWarning")
 def test_threads_that_fit_clones(rng, hasty):
     X = rng.standard_normal((N_ROWS, 6))
     y = (X[:, 0] > 0).astype(int)

@@ -71,7 +71,7 @@ def test_transform_warns_by_this_class(table):
         OPRFSampler(sigma=1.0, random_state=0).fit(X).transform(1e3 * np.ones((7, 5)))
     with pytest.warns(ApproximationWarning, match="phases"):
         TrigRBFSampler(sigma=1.0, random_state=0).fit(X).transform(1e17 * X[:7])
-    with pytest.warns(ApproximationWarning, match="their sines are noise"):
+    with pytest.warns(ApproximationWarning, match="their sines and cosines are noise"):
         MaternSampler(nu=0.01, random_state=0).fit(X)
 
 

@@ -15,6 +15,7 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_crt import OPRFSampler, TrigRBFSampler
+from sklearn_crt.exceptions import ApproximationWarning
 from sklearn_crt.samplers import GeometricSampler, PoissonSampler
 
 X = StandardScaler().fit_transform(load_wine(return_X_y=True)[0])
@@ -28,7 +29,7 @@ maps = {
 }
 sigmas = np.geomspace(0.05, 2, 16)
 # fit warns if the error exceeds the kernel; here the curves show it
-warnings.filterwarnings("ignore", message=".*stated error")
+warnings.filterwarnings("ignore", category=ApproximationWarning)
 
 # %%
 # Each curve shows the variance with 128 features, as the median over all pairs of rows.

@@ -105,8 +105,9 @@ def refuse_dates_and_masks(table: Any, name: str) -> None:
             found = ", ".join(repr(column) for column, is_date in named if is_date)
             places = f" in the columns {found}"
         raise TypeError(
-            f"{name} has dates or times{places}, which are no numbers. Turn each into "
-            "a number, such as the days since the first date; labels may be strings."
+            f"{name} contains dates or times{places}, which are not numbers. Convert "
+            "them to numbers, such as days since the first date; labels can also be "
+            "strings."
         )
 
 
@@ -115,8 +116,8 @@ def refuse_device(estimator: Any, rows: Any, instead: str) -> None:
     if not on_host(rows):
         kind = f"{type(rows).__module__.split('.')[0]} {type(rows).__name__}"
         raise TypeError(
-            f"{type(estimator).__name__} takes tables in the memory of the host, but X "
-            f"is a {kind} on the device {rows.device}. Move it there{instead}."
+            f"{type(estimator).__name__} only supports arrays in CPU memory, but X is "
+            f"a {kind} on the device {rows.device}. Move X to the CPU{instead}."
         )
 
 
@@ -197,7 +198,7 @@ def refuse_lazy(estimator: Any, instead: str, *tables: Any) -> None:
         if hasattr(table, "__dask_graph__") and is_lazy(table):
             kind = f"{type(table).__module__.split('.')[0]} {type(table).__name__}"
             raise TypeError(
-                f"{type(estimator).__name__} takes tables in memory, and would load "
-                f"all of this {kind}. Call {instead}, which goes block by block; or "
-                "compute() it first, where it fits into memory."
+                f"{type(estimator).__name__} requires data in memory and would load "
+                f"all of this {kind}. Call {instead}, which processes it block by "
+                "block, or call compute() first if it fits into memory."
             )

@@ -124,7 +124,9 @@ def _numerators_by_halving(queries, keys, values):
     """
     n = values.shape[-2]
     if n & (n - 1):
-        raise ValueError(f"a chunk has a power of two rows, got {n}.")
+        raise ValueError(
+            f"the number of rows in a chunk must be a power of two, got {n}."
+        )
     xp = namespace_of(values)
     # every row attends to its own key
     own = queries.exponent + keys.exponent

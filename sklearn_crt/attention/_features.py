@@ -116,9 +116,9 @@ def resolve(feature_map: Any, like: Array) -> Any:
     if isinstance(feature_map, str):
         if feature_map not in _FUNCTIONS:
             raise ValueError(
-                f"feature_map={feature_map!r} is none of the deterministic maps "
-                f"{sorted(_FUNCTIONS)}; random features are given as a fitted sampler, "
-                "such as OPRFSampler(kernel='softmax').fit(...)."
+                f"feature_map={feature_map!r} must be one of the deterministic maps "
+                f"{sorted(_FUNCTIONS)} or a fitted sampler, such as "
+                "OPRFSampler(kernel='softmax').fit(...)."
             )
         return DeterministicMap(feature_map)
     if hasattr(feature_map, "_make_map"):
@@ -126,8 +126,8 @@ def resolve(feature_map: Any, like: Array) -> Any:
         feature_map = feature_map.map_
     if not isinstance(feature_map, FeatureMap):
         raise TypeError(
-            "feature_map is a fitted sampler, its map_, one of the names "
-            f"{sorted(_FUNCTIONS)}, or a list of these, one for each head; got "
+            "feature_map must be a fitted sampler, its map_, one of the names "
+            f"{sorted(_FUNCTIONS)}, or a list with one of these for each head, got "
             f"{type(feature_map).__name__}."
         )
     if vars(feature_map).get("is_resolved"):
@@ -144,14 +144,15 @@ def _at_scale(feature_map, d):
     gaussian = getattr(feature_map, "gaussian", getattr(feature_map, "factor", None))
     if gaussian is None or not gaussian.softmax:
         raise ValueError(
-            "feature_map must estimate exp(q.k): with the Gaussian or another kernel a "
-            "factor of each key would be missing. Fit a sampler that has "
+            "feature_map must estimate exp(q.k), but this map estimates another "
+            "kernel, which weights the keys differently. Fit a sampler with "
             "kernel='softmax'."
         )
     if np.ndim(feature_map.frame.sigma) > 0:
         raise ValueError(
-            "feature_map has one sigma per column, but the scores of attention are "
-            "q.k / sqrt(d). Multiply the columns of q and k, and fit with one sigma."
+            "feature_map has one sigma per column, but attention requires a single "
+            "number. Multiply the columns of q and k by these numbers, and fit the "
+            "sampler with one sigma."
         )
     n_features = getattr(feature_map, "n_features", d)
     if n_features != d:
@@ -166,7 +167,7 @@ def _resolve_heads(maps: Sequence[Any], like: Array) -> Any:
         heads = like.shape[-3] if like.ndim > 2 else "no axis of"
         raise ValueError(
             f"feature_map has {len(maps)} maps, one for each head, but q and k have "
-            f"{heads} heads: give arrays of shape (..., n_heads, n_rows, n_features)."
+            f"{heads} heads. Pass arrays of shape (..., n_heads, n_rows, n_features)."
         )
     resolved = [resolve(feature_map, like) for feature_map in maps]
     try:
@@ -262,10 +263,13 @@ def check_values(k: Array, v: Array) -> None:
     # k (..., n_keys, d), v (..., n_keys, e)
     check_rows(v, "v")
     if v.dtype != k.dtype:
-        raise TypeError(f"k and v must have one type, got {k.dtype} and {v.dtype}.")
+        raise TypeError(
+            f"k and v must have the same dtype, got {k.dtype} and {v.dtype}."
+        )
     if v.shape[-2] != k.shape[-2]:
         raise ValueError(
-            f"k and v must have as many rows, got {k.shape[-2]} and {v.shape[-2]}."
+            f"k and v must have equal numbers of rows, got {k.shape[-2]} and "
+            f"{v.shape[-2]}."
         )
 
 
@@ -277,14 +281,17 @@ def check_attention_inputs(q: Array, k: Array, v: Array, causal: bool) -> None:
     check_rows(k, "k")
     check_values(k, v)
     if q.dtype != k.dtype:
-        raise TypeError(f"q and k must have one type, got {q.dtype} and {k.dtype}.")
+        raise TypeError(
+            f"q and k must have the same dtype, got {q.dtype} and {k.dtype}."
+        )
     if q.shape[-1] != k.shape[-1]:
         raise ValueError(
-            f"q and k must have as many columns, got {q.shape[-1]} and {k.shape[-1]}."
+            f"q and k must have equal numbers of columns, got {q.shape[-1]} and "
+            f"{k.shape[-1]}."
         )
     if causal and q.shape[-2] != k.shape[-2]:
         raise ValueError(
-            "causal=True needs as many queries as keys, got "
-            f"{q.shape[-2]} and {k.shape[-2]}; to go on after earlier tokens use "
+            "causal=True requires equal numbers of queries and keys, got "
+            f"{q.shape[-2]} and {k.shape[-2]}. To continue after earlier tokens, use "
             "LinearAttentionState."
         )

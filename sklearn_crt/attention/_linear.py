@@ -144,7 +144,7 @@ def linear_attention(
         raise ValueError(f"chunk_size must be at least 1, got {chunk_size}.")
     if causal and chunk_size is not None and chunk_size & (chunk_size - 1):
         raise ValueError(
-            f"chunk_size must be a power of two where causal, got {chunk_size}."
+            f"chunk_size must be a power of two if causal=True, got {chunk_size}."
         )
     resolved, bias = resolve(feature_map, k), logs_of_mask(key_mask, k)
     arrays = (q, k, with_column_of_ones(v), bias)
@@ -375,8 +375,8 @@ def get_sampler(feature_map: Any, n_components: int) -> Any:
             return feature_map
         if feature_map not in _SAMPLERS:
             raise ValueError(
-                f"feature_map={feature_map!r} is none of "
-                f"{sorted((*_SAMPLERS, *DETERMINISTIC))}, nor a sampler."
+                f"feature_map={feature_map!r} must be one of "
+                f"{sorted((*_SAMPLERS, *DETERMINISTIC))} or a sampler."
             )
         sampler = _SAMPLERS[feature_map]
         feature_map = clone(sampler).set_params(n_components=n_components)

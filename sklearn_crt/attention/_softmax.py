@@ -101,7 +101,8 @@ def softmax_attention(
         raise ValueError(f"band must be at least 0, got {band}.")
     if q.shape[-2] != k.shape[-2]:
         raise ValueError(
-            f"band needs as many queries as keys, got {q.shape[-2]} and {k.shape[-2]}."
+            f"band requires equal numbers of queries and keys, got {q.shape[-2]} and "
+            f"{k.shape[-2]}."
         )
     return _banded(q, k, v, causal, band, bias)
 
@@ -270,9 +271,9 @@ def coreset_attention(
     refuse_not_finite(q, "q")
     if causal:
         raise ValueError(
-            "coreset_attention is bidirectional: its points are means of keys, and "
-            "would tell early rows about later keys. Where attention is causal use "
-            "linear_attention, or softmax_attention with a band."
+            "coreset_attention does not support causal=True, because each of its "
+            "points is a mean of earlier and later keys. Use linear_attention, or "
+            "softmax_attention with a band."
         )
     if n_points < 1:
         raise ValueError(f"n_points must be at least 1, got {n_points}.")

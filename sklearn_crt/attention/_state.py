@@ -129,7 +129,9 @@ class LinearAttentionState:
         check_rows(q, "q")
         refuse_not_finite(q, "q")
         if self._sums is None:
-            raise ValueError("the state has seen no token: call update(k, v) first.")
+            raise ValueError(
+                "The state does not contain any tokens. Call update(k, v) first."
+            )
         queries = Features.of(self.feature_map, q)
         numerators = queries.times(self._sums)
         if self._groups is None:
@@ -144,7 +146,7 @@ class LinearAttentionState:
         resolved = resolve(self.feature_map, like)
         if isinstance(resolved, list):
             raise ValueError(
-                "the maps of the heads differ in kind or size; make one "
+                "The feature maps of the heads differ in kind or size. Create one "
                 "LinearAttentionState for each head."
             )
         return self._with(feature_map=resolved)

@@ -124,11 +124,10 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
 
     def _check_same_model(self, other: Any) -> None:
         if type(self._value) is not type(other._value):
-            kernels = (each._value.kernel_in_use for each in (self, other))
+            mine, theirs = (each._value.kernel_in_use for each in (self, other))
             raise ValueError(
-                "merge needs the same kernel on both sides, got {!r} and {!r}.".format(
-                    *kernels
-                )
+                "merge requires the same kernel in both estimators, got "
+                f"{mine!r} and {theirs!r}."
             )
         super()._check_same_model(other)
 
@@ -201,9 +200,9 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         keys, rows = value.solution, to_host(rows)
         if not isinstance(keys.source, FeatureMap):
             raise ValueError(
-                "approximation_error needs a sampler of sklearn_crt, but the features "
-                f"of kernel={value.kernel_in_use!r} need not be repeated estimates of "
-                "one kernel."
+                "approximation_error requires a sampler of sklearn_crt. The features "
+                f"of kernel={value.kernel_in_use!r} are not known to be repeated "
+                "estimates of a kernel."
             )
         parts = [np.concatenate(part) for part in zip(*keys.errors(rows))]
         n_few = int(np.sum(parts[1] < N_EFFECTIVE))
@@ -278,11 +277,11 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         name = type(self).__name__
         score = "accuracy" if keys.targets.are_labels else "R^2"
         warn(
-            f"{keys.n_components} features are too few: predicted from a sample of "
-            f"{found.n_rows} rows, left-out rows have {score} {found.of_features:.2f}, "
-            f"but {found.of_kernel:.2f} with the exact kernel. Use {name}(), or "
-            f"{name}(Prototypes({keys.n_components})) if there are too many rows to "
-            "keep. Otherwise increase n_components, or try AnchoredRBFSampler.",
+            f"{keys.n_components} features are too few: on a sample of {found.n_rows} "
+            f"rows, the leave-one-out {score} is {found.of_features:.2f} with these "
+            f"features and {found.of_kernel:.2f} with the exact kernel. Use {name}(), "
+            f"or {name}(Prototypes({keys.n_components})) if there are too many rows to "
+            "store. Otherwise increase n_components, or try AnchoredRBFSampler.",
             ApproximationWarning,
         )
 
@@ -294,17 +293,18 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         if reason is not None:
             name = type(self).__name__
             warn(
-                "The rows look like no features of a kernel, which kernel='linear' "
-                f"requires: {reason}, so predictions will be poor. For raw rows write "
-                f"{name}().fit(X, y); if they are features, choose a larger sigma.",
+                "kernel='linear' requires features of a kernel, but the columns of X "
+                f"do not seem to be any: {reason}. Predictions will be poor. For raw "
+                f"data, use {name}().fit(X, y); if X contains features, choose a "
+                "larger sigma.",
                 UserWarning,
             )
 
     def _warn_unreliable(self, n_rows, instead):
         if n_rows:
             warn(
-                f"For {n_rows} rows all the kernel weights sum to zero, or to less "
-                "than the error of the random features, so their averages are "
+                f"For {n_rows} rows, the sum of the kernel weights is zero or smaller "
+                "than the error of the random features, so the averages are "
                 f"unreliable; {instead}. To avoid this, increase n_components, "
                 "decrease sigma, or use positive features (OPRFSampler) or the exact "
                 "kernel (kernel='gaussian').",

@@ -28,7 +28,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -60,13 +59,7 @@ from ..sums.feature_sums import (
     standard_error,
     where_cancels,
 )
-from ..sums.map_sums import (
-    Drawn,
-    MapSums,
-    check_n_columns,
-    map_of,
-    third_party_features,
-)
+from ..sums.map_sums import MapSums, check_n_columns, map_of, third_party_features
 from ._fitted_averages import Averages
 from ._kernel_rows import KernelSums
 from ._sigma_choice import Comparison, SampledRows, best_multiple_of_sampler
@@ -151,15 +144,16 @@ class FeatureAverages(MapSums, Averages):
         return super().plus(batch, step).having_seen(batch, self.seen)
 
     def _with_sums_of_kept(self, step: Step) -> FeatureAverages:
-        value = self.with_best_sigma_of(lambda draw: draw(self.kept))
+        value = self
+        if self.selects_sigma:
+            rows = SampledRows.of(self.kept, self.targets)
+            value = self.with_best_sigma(self.sampler, rows)
         return value._with_sums_of(self.kept, step)
 
-    def with_best_sigma_of(self, drawn: Drawn, n_rows: int = 0) -> FeatureAverages:
-        if not self.selects_sigma:
-            return self
-        rows = drawn(partial(SampledRows.of, targets=self.targets))
-        multiple, found = best_multiple_of_sampler(self.sampler, rows, self.targets)
-        sampler = self.sampler.with_sigma(self.sampler.sigma_ * multiple)
+    def with_best_sigma(self, sampler: Any, rows: SampledRows) -> FeatureAverages:
+        """Return a copy with the ``sigma`` that has the lowest leave-one-out error."""
+        multiple, found = best_multiple_of_sampler(sampler, rows, self.targets)
+        sampler = sampler.with_sigma(sampler.sigma_ * multiple)
         return replace(self, sampler=sampler, selects_sigma=False, comparison=found)
 
     def _with_sums_of(

@@ -110,8 +110,8 @@ class RowAverages(Averages):
         for name, (mine, theirs) in pairs.items():
             if not same(mine, theirs):
                 raise ValueError(
-                    f"merge needs the same {name} on both sides, got {mine!r} and "
-                    f"{theirs!r}."
+                    f"merge requires the same {name} in both estimators, got {mine!r} "
+                    f"and {theirs!r}."
                 )
 
 

@@ -379,13 +379,13 @@ def log_kernel(
     shape, xp = (queries.shape[0], keys.shape[0]), namespace_of(values)
     if values.shape != shape:
         raise ValueError(
-            f"kernel returned an array of shape {values.shape}, not {shape}, but one "
-            "value for each pair of rows is required."
+            "kernel must return one value per pair of rows, an array of shape "
+            f"{shape}, but returned shape {values.shape}."
         )
     if not xp.all(xp.isfinite(values) & (values >= 0)):
         raise ValueError(
-            "kernel returned values that are negative or not finite, but the weights "
-            "of an average must be 0 or more."
+            "kernel must return finite values of at least 0, because they are weights, "
+            "but returned others."
         )
     with np.errstate(divide="ignore"):
         return xp.log(values)

@@ -132,8 +132,9 @@ def keeps_all_rows(model: Any) -> bool:
     """Return True if all training rows are stored; otherwise raise AttributeError."""
     if isinstance(kernel_of_model(model), Prototypes):
         raise AttributeError(
-            "Prototypes are means of training rows, none of which can be left out; use "
-            f"the exact kernel, {type(model).__name__}(), to keep the rows."
+            "Training rows cannot be left out with Prototypes, which only store means "
+            f"of rows. Use the exact kernel, {type(model).__name__}(), to store the "
+            "rows."
         )
     return stores_rows(model)
 
@@ -152,8 +153,8 @@ def stores_rows(model: Any) -> bool:
     kernel = kernel_of_model(model)
     if not (isinstance(kernel, Prototypes) or is_row_kernel(kernel)):
         raise AttributeError(
-            f"With kernel={kernel!r} only sums over the training rows are kept, not "
-            f"the rows; use the exact kernel, {type(model).__name__}(), to keep them."
+            f"With kernel={kernel!r}, only sums over the training rows are stored. Use "
+            f"the exact kernel, {type(model).__name__}(), to store the rows."
         )
     return True
 

@@ -381,7 +381,9 @@ def fetch_uci(
     [0, 1, 2, 3, 4, 5]
     """
     if not isinstance(name, str) or name not in DATASETS:
-        raise ValueError(f"name={name!r} is no known data set; use {list(DATASETS)}.")
+        raise ValueError(
+            f"name={name!r} is not a known data set; use one of {list(DATASETS)}."
+        )
     spec = DATASETS[name]
     path, bunch = load(spec, data_home, download_if_missing)
     bunch.DESCR = _describe(spec)

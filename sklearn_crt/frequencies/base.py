@@ -401,6 +401,6 @@ def get_coupling(
         return coupling if isinstance(coupling, Coupling) else kind()
     choice = ", ".join(repr(name) for name, kind in _REGISTRY.items() if usable(kind))
     raise ValueError(
-        f"coupling={coupling!r} is not one that {owner} can use{reason}; use one of "
+        f"coupling={coupling!r} is not supported by {owner}{reason}; use one of "
         f"{choice}, or another Coupling object."
     )

@@ -22,8 +22,8 @@ def check_quantiles(law: RadialLaw, coupling: str) -> None:
     """Raise ValueError if the distribution of the norms has no quantile function."""
     if not hasattr(law, "ppf"):
         raise ValueError(
-            f"coupling={coupling} needs a quantile function (ppf), which the law of "
-            f"the norms, {type(law).__name__}, lacks; use 'orthogonal' or 'iid'."
+            f"coupling={coupling} requires the quantile function (ppf) of the norms, "
+            f"which {type(law).__name__} does not provide; use 'orthogonal' or 'iid'."
         )
 
 
@@ -336,8 +336,8 @@ class Sobol(QuasiCoupling):
     ) -> np.ndarray:
         if n_features > qmc.Sobol.MAXDIM:
             raise ValueError(
-                f"coupling='sobol' has points of at most {qmc.Sobol.MAXDIM} "
-                f"dimensions, got X with {n_features} columns; use 'halton'."
+                f"coupling='sobol' supports at most {qmc.Sobol.MAXDIM} features, but X "
+                f"has {n_features}; use 'halton'."
             )
         power = math.ceil(math.log2(n_points))  # SciPy expects a power of 2
         return qmc.Sobol(n_features, **source).random_base2(power)[:n_points]

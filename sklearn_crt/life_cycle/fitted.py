@@ -110,9 +110,9 @@ class FittedValue(Value, ABC):
         """Raise ValueError if the value is frozen and accepts no more rows."""
         if self.is_frozen:
             raise ValueError(
-                f"{method} would change this {self.owner}, which is frozen: freeze() "
-                "has discarded the rows and statistics that are needed for that. Call "
-                "freeze() later, or fit again."
+                f"{method} cannot change this {self.owner}, which is frozen: freeze() "
+                "has discarded the rows and statistics that are required. Call "
+                "freeze() later, or call fit again."
             )
 
 
@@ -125,7 +125,6 @@ class LearnedValue(FittedValue):
     """
 
     known: Any = None  # the solution, if ``fitted`` or ``frozen`` has learned it
-    n_before: int = 0  # position of the first row, if other values precede this one
     is_frozen: bool = False
     metric: Any = None
     folds: Any = None  # ``OutOfFoldErrors`` or a ``Recalibration``
@@ -397,7 +396,7 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, ABC):
         """
         if type(other) is not type(self):
             raise ValueError(
-                f"merge needs another {type(self).__name__}, got {other!r}."
+                f"merge requires another {type(self).__name__}, got {other!r}."
             )
         values = self._value, other._value
         check_same_columns(self, other)
@@ -598,13 +597,13 @@ def check_same_columns(one: Any, other: Any) -> None:
     counts = [estimator.n_features_in_ for estimator in pair]
     if counts[0] != counts[1]:
         raise ValueError(
-            f"merge needs the same columns on both sides, but one has {counts[0]} "
-            f"features and the other {counts[1]}."
+            "merge requires the same columns in both estimators, but one was fitted "
+            f"with {counts[0]} features and the other with {counts[1]}."
         )
     names = _names_of_columns(*pair)
     if names and not np.array_equal(names[0], names[1]):
         raise ValueError(
-            "merge needs the same feature names in the same order, got "
+            "merge requires the same feature names in the same order, got "
             f"{names[0].tolist()} and {names[1].tolist()}."
         )
 

@@ -359,9 +359,9 @@ def check_metric(estimator: Any, final: bool) -> None:
         )
     if getattr(estimator.kernel, "_reads_tables", False):
         raise ValueError(
-            f"metric={metric!r} needs a matrix of numbers, but kernel="
-            f"{estimator.kernel!r} reads raw tables, whose columns it weights itself. "
-            "Set metric=None."
+            f"metric={metric!r} requires a numeric matrix, but "
+            f"kernel={estimator.kernel!r} processes raw tables and weights their "
+            "columns itself. Set metric=None."
         )
     if not final:
         raise ValueError(
@@ -382,8 +382,8 @@ def group_numbers(groups: Any, n_rows: int, dropped: np.ndarray) -> np.ndarray:
     names, numbers = np.unique(np.delete(labels, dropped), return_inverse=True)
     if len(names) < 2:
         raise ValueError(
-            "groups has the same label in all rows, so no group can be left out. Pass "
-            "groups=None if the rows are independent."
+            "groups must contain at least two different labels. Pass groups=None if "
+            "the rows are independent."
         )
     return numbers
 

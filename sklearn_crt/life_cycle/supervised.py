@@ -236,10 +236,10 @@ def warn_of_repeated_rows(X: Any, y: Any, name: str) -> None:
     if counts.size < _DISTINCT * (n_rows - n_repeated):
         return
     warn(
-        f"{n_repeated} of {n_rows} rows repeat another row together with its target. "
-        f"{name} chooses its parameters by predicting each row from all others, so it "
-        "would judge itself too well. Fit it to the rows without repetitions; to give "
-        "some of them more weight, use class_weight or sample_weight.",
+        f"{n_repeated} of {n_rows} rows are copies of other rows with the same target. "
+        f"{name} selects its parameters by predicting each row from the others, so the "
+        "copies make it seem too accurate. Remove them; to give rows more weight, use "
+        "class_weight or sample_weight.",
         UserWarning,
     )
 
@@ -504,6 +504,7 @@ class SampleValue(LearnedValue):
     choices: Any  # named tuple of the parameters, the seed and the kinds of columns
     # usually a RowSample; None before the first rows and after freezing
     sample: Any = None
+    n_before: int = 0  # position of the first row, if other values precede this one
     most_rows: ClassVar[int] = 2**12
 
     def plus(self, batch: Batch, step: Step = no_step) -> Self:

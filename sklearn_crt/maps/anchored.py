@@ -107,8 +107,8 @@ class AnchoredMap(PairedMap):
         # -> (n_X, n_Y)
         if self.law is None:
             raise ValueError(
-                "kernel_variance draws points about rows that freeze() has forgotten; "
-                "ask for it before."
+                "kernel_variance requires the training rows, which freeze() has "
+                "discarded. Call it before freeze()."
             )
         rng = np.random.default_rng(0)
         means = squares = np.zeros((X.shape[0], Y.shape[0]))

@@ -267,9 +267,9 @@ def log_matern(r: Array, nu: float) -> Array:
         value = _log_matern_polynomial(t, nu)
     elif not on_host(t):
         raise TypeError(
-            f"The Matern kernel with nu={nu} needs a Bessel function, which other "
-            "array libraries have not; take nu = 0.5, 1.5, ..., 24.5 or infinity, or "
-            "give rows in the memory of the host."
+            f"The Matern kernel with nu={nu} requires a Bessel function that other "
+            "array libraries do not provide. Use nu = 0.5, 1.5, ..., 24.5 or infinity, "
+            "or pass NumPy arrays."
         )
     elif nu >= _LARGE_ORDER:
         value = _log_matern_large(wide, nu)

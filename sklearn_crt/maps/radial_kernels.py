@@ -196,7 +196,9 @@ class RadialKernel(ABC):
             Mean of the product of the two estimates, minus the squared kernel value. It
             is negative if the coupling reduces the variance.
         """
-        raise NotImplementedError(f"{self!r} states no covariance of blocks.")
+        raise NotImplementedError(
+            f"{self!r} does not implement the covariance of blocks."
+        )
 
     def distances(self, X: Inputs, Y: Inputs) -> np.ndarray:
         """Return the distances on which the kernel depends (a hook for subclasses).

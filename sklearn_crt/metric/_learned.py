@@ -67,8 +67,8 @@ class MetricValue(SampleValue):
                 for shape, each in zip(shapes, (self.kind, kind), strict=True)
             )
             raise ValueError(
-                f"y has {found}, but the earlier rows had {before}. Labels are "
-                "strings, booleans or integers in one column; numbers are floats."
+                f"y has {found}, but the earlier rows had {before}. Pass labels as "
+                "strings, booleans or integers in one column, and numbers as floats."
             )
         return (kinds - {"integers"} or kinds).pop()
 
@@ -289,8 +289,8 @@ class LearnedMetric(
             )
         if self.method == "nca" and (batch.y.ndim > 1 or batch.y.dtype.kind == "f"):
             raise ValueError(
-                "method='nca' needs labels, but y has fractions or several outputs. "
-                "Use method='evidence', or pass labels in one column."
+                "method='nca' requires class labels, but y has fractions or several "
+                "outputs. Use method='evidence', or pass labels in one column."
             )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return MetricValue(Parameters(n_components, self.method, self.columns, seed))
@@ -311,8 +311,8 @@ class LearnedMetric(
             )
         if y.ndim == 2 and y.dtype.kind not in "fiub":
             raise ValueError(
-                f"y has {y.shape[1]} columns of {y.dtype}: several outputs must be "
-                "numbers. Pass labels in one column."
+                f"y has {y.shape[1]} columns of {y.dtype}, but several outputs are "
+                "only supported for numbers. Pass labels in one column."
             )
         if self.method == "nca" and y.ndim == 1 and y.dtype.kind == "f":
             whole = np.abs(y) < _MOST_WHOLE  # labels may be stored as floats

@@ -24,8 +24,8 @@ def _has_effects(estimator: Any) -> bool:
     kernel = estimator._fit_params["kernel"] if is_fitted else estimator.kernel
     if not hasattr(kernel, "_reads_tables"):
         raise AttributeError(
-            f"This {type(estimator).__name__} has no effects, which need an ANOVA "
-            "kernel: pass kernel=AnovaSampler()."
+            f"This {type(estimator).__name__} has no effects, because they require an "
+            "ANOVA kernel. Pass kernel=AnovaSampler()."
         )
     return True
 

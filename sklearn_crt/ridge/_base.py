@@ -150,7 +150,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         refuse_device(self, batch.X, "")
         if sparse.issparse(batch.X) and is_process_kernel(self.kernel):
             raise TypeError(
-                f"kernel={self.kernel!r} needs a dense array, but X is sparse. Pass "
+                f"kernel={self.kernel!r} requires a dense array, but X is sparse. Pass "
                 "X.toarray(), or use a sampler."
             )
         return batch

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
 from operator import add
 from typing import Any, Literal, Self
 
@@ -26,7 +26,7 @@ from ..rows import Sigma
 from ..rows.row_sample import RowSample
 from ..samplers._column_sigmas import MOST_LEARNED, N_DRAWN, sigmas_of_columns
 from ..samplers._kernel_parameter import KernelLike, is_row_kernel
-from ..sums.map_sums import Drawn, MapSums, check_n_columns, map_of
+from ..sums.map_sums import MapSums, check_n_columns, map_of
 from ._class_probabilities import ClippedIndicators, Link
 from ._equal_rows import merged_rows
 from ._feature_moments import (
@@ -144,6 +144,7 @@ class RidgeSums(MapSums):
     moments: Any = ()  # (n_sigmas, n_groups), an array of Moments once there are any
     # a sample of the rows from which moments have been computed, drawn by weight
     sample: RowSample | None = None
+    n_before: int = 0  # position of the first row, if other values precede this one
     # scores of all candidates when sigma was chosen
     scores_before: tuple[dict, ...] = ()
     # whether two classes get the same total weight; None to compare both options
@@ -198,7 +199,7 @@ class RidgeSums(MapSums):
     def _with_sums_of_kept(self, step: Step) -> RidgeSums:
         batches, n_rows = self.kept, sum(batch.X.shape[0] for batch in self.kept)
         value = replace(self, kept=()).with_best_sigma_of(
-            lambda draw: draw(batches), n_rows
+            lambda size: sampled_rows(batches, size), n_rows
         )
         return value._with_sums_of(batches, step)
 
@@ -229,8 +230,8 @@ class RidgeSums(MapSums):
         if not same(mine, theirs):
             super()._check_same_map(other)
             raise ValueError(
-                "merge needs the same sigma on both sides, but after about 4 million "
-                "entries of X sigma was selected for each side. Set it to a number, or "
+                "merge requires the same sigma in both estimators, but each selected "
+                "its own after about 4 million entries of X. Set sigma to a number, or "
                 "pass kernel=FrozenEstimator(model.kernel_) to both estimators."
             )
 
@@ -275,19 +276,23 @@ class RidgeSums(MapSums):
         found = sigmas_of_columns(*known, self.sampler.sigma_, self._n_rows)
         return replace(self, sigmas_of_columns=found)
 
-    def with_best_sigma_of(self, drawn: Drawn, n_rows: int = 0) -> RidgeSums:
-        # The moments of all rows are then needed for this sigma only. With few rows,
-        # all candidates are kept instead.
+    def with_best_sigma_of(
+        self, sampled: Callable[[int], RowSample], n_rows: int
+    ) -> RidgeSums:
+        """Return a copy with the sigma that is best on a sample of the rows.
+
+        The moments of all rows are then needed for this sigma only. With few rows, all
+        candidates are kept instead. ``sampled`` draws a sample of a given size from all
+        ``n_rows`` rows.
+        """
         value = self
         if self._learns_columns:
-            value = value._with_columns_of(drawn(partial(sampled_rows, size=N_DRAWN)))
+            value = value._with_columns_of(sampled(N_DRAWN))
         value = replace(value, path=value._members())
         size = value._n_rows_for_sigma(n_rows)
         if size is None:
             return value
-        return value._with_best_sigma_of_sample(
-            drawn(partial(sampled_rows, size=size)), n_rows
-        )
+        return value._with_best_sigma_of_sample(sampled(size), n_rows)
 
     def _n_rows_for_sigma(self, n_rows: int) -> int | None:
         """Return the size of the sample on which sigma is selected.

@@ -32,8 +32,9 @@ def resolve_sigma(sigma: Sigma, statistics: Statistics) -> float | np.ndarray:
     if sigma == "median":
         if statistics.sample is None:
             raise ValueError(
-                "sigma='median' needs a sample of the rows, which only an estimator "
-                "fitted with sigma='median' keeps, and none that was frozen."
+                "sigma='median' requires a sample of the training rows, which is only "
+                "stored if the estimator was fitted with sigma='median' and has not "
+                "been frozen. Call fit again with sigma='median'."
             )
         value = 1.0 / statistics.sample.median_distance()
     else:
@@ -43,9 +44,9 @@ def resolve_sigma(sigma: Sigma, statistics: Statistics) -> float | np.ndarray:
         value = math.sqrt(2.0 / variance)
     if value > _LARGEST:
         raise ValueError(
-            f"Input X contains values too small for sigma={sigma!r}: it would be "
-            f"{value:.2g}, and its square must be finite in float64. Scale the "
-            "columns, for instance with StandardScaler."
+            f"The values in X are too small for sigma={sigma!r}, which would be "
+            f"{value:.2g}: its square must be finite in float64. Scale the columns, "
+            "for instance with StandardScaler."
         )
     return value
 

@@ -112,8 +112,9 @@ def column_positions(
             found.append(int(column))
         else:
             raise ValueError(
-                f"{parameter} has {column!r}, which is no column of X. Pass positions "
-                f"from 0 to {len(names) - 1}, or names of columns of a data frame."
+                f"{parameter} contains {column!r}, which is not a column of X. Pass "
+                f"positions from 0 to {len(names) - 1}, or names of columns of a data "
+                "frame."
             )
     return tuple(found)
 
@@ -174,8 +175,9 @@ class TableReader:
         for kind, name, column in zip(self.kinds, self.names, each_column(X)):
             if kind == EMPTY and not np.isnan(codes_of(column)).all():
                 raise ValueError(
-                    f"Column {name!r} of X had only missing values in the first batch. "
-                    "Give it the dtype float or category there."
+                    f"Column {name!r} of X contained only missing values in the first "
+                    "batch, so its type is unknown. Convert it to float or category in "
+                    "that batch."
                 )
 
     def read_column(self, column: Any, j: int) -> np.ndarray:
@@ -260,7 +262,7 @@ def _as_dates(values: list[Any], name: Any) -> np.ndarray:
             return np.array(values, dtype="m8[us]" if True in durations else "M8[us]")
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"Column {name!r} of X has dates or times that are not of one type "
+            f"Column {name!r} of X contains dates or times of different types "
             f"({error}). Convert it to dates, or list it in categories=."
         ) from error
 

@@ -206,7 +206,7 @@ def check_same_classes(one: Any, other: Any) -> None:
     """Raise ValueError if two classifiers have different classes."""
     if not np.array_equal(one.classes_, other.classes_):
         raise ValueError(
-            f"merge needs the same classes, got {one.classes_.tolist()} and "
+            f"merge requires the same classes, got {one.classes_.tolist()} and "
             f"{other.classes_.tolist()}. Pass classes= to the first partial_fit."
         )
 
@@ -215,7 +215,7 @@ def check_same_outputs(one: Any, other: Any) -> None:
     """Raise ValueError if two regressors have different numbers of outputs."""
     if other._n_outputs != one._n_outputs:
         raise ValueError(
-            f"merge needs the same number of outputs, got {one._n_outputs} and "
+            f"merge requires the same number of outputs, got {one._n_outputs} and "
             f"{other._n_outputs}."
         )
 

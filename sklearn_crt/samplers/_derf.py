@@ -158,9 +158,9 @@ class DERFSampler(ExponentialSampler):
         n_features = batch.X.shape[1]
         if n_features > _MOST_FEATURES:
             raise ValueError(
-                f"DERFSampler keeps a matrix of n_features^2 numbers and takes at most "
-                f"{_MOST_FEATURES} features, but X has {n_features}. Reduce them "
-                "first (PCA, TruncatedSVD), or use OPRFSampler."
+                f"DERFSampler supports at most {_MOST_FEATURES} features, because it "
+                f"stores a matrix of n_features^2 numbers, but X has {n_features}. "
+                "Reduce their number first (PCA, TruncatedSVD), or use OPRFSampler."
             )
         return batch
 

@@ -196,9 +196,10 @@ class DiscreteSampler(BaseFeatureSampler):
         if _are_all_alike(statistics, self.center):
             law = self._make_law(np.full(statistics.n_features, _NEAR))
             warn(
-                f"All rows are equal, which says nothing about the exponents of "
-                f"{type(self).__name__}: they are those for rows at distances of about "
-                f"{_NEAR * math.sqrt(statistics.n_features):.2g} / sigma from there.",
+                "All rows are equal, so the distribution of the exponents of "
+                f"{type(self).__name__} cannot be adapted to them. It is chosen for "
+                "rows at distances of about "
+                f"{_NEAR * math.sqrt(statistics.n_features):.2g} / sigma.",
                 UserWarning,
             )
         else:

@@ -408,14 +408,13 @@ class LaplacianSampler(MaternSampler):
             return super()._make_map(statistics, drawn)
         if self.shape_matrix is not None:
             raise ValueError(
-                "shape_matrix needs norm='l2', got norm='l1'; use shape_matrix=None."
+                "shape_matrix requires norm='l2', got norm='l1'; use shape_matrix=None."
             )
         coupling = Independent() if self.coupling == "auto" else self._coupling()
         if not isinstance(coupling, Independent):
             raise ValueError(
-                f"coupling={self.coupling!r} is not one that LaplacianSampler can use "
-                "with norm='l1', whose frequencies are not isotropic; use 'auto' or "
-                "'iid'."
+                f"coupling={self.coupling!r} is not supported by LaplacianSampler with "
+                "norm='l1', whose frequencies are not isotropic; use 'auto' or 'iid'."
             )
         return make_trigonometric_map(
             self,

@@ -44,10 +44,10 @@ def warn_of_error(sampler: BaseFeatureSampler, batch: SamplerBatch) -> None:
         half = f"About n_components={enough:.0f} would bring it to half the kernel;"
         advice = f"{half} a{advice[1:]}"
     warn(
-        f"{name}(n_components={n}): on a sample of rows the stated error of the kernel "
-        f"is {ratio:.2g} times the kernel itself or more for half of the pairs, so "
-        f"zero would be a better estimate. {advice} sklearn_crt.compare_samplers "
-        "measures the error of samplers on your rows.",
+        f"{name}(n_components={n}): for half of the sampled pairs of rows, the "
+        f"predicted error of the kernel estimate is at least {ratio:.2g} times the "
+        f"kernel value, so the features are mostly noise. {advice} "
+        "sklearn_crt.compare_samplers measures the error of samplers on your rows.",
         ApproximationWarning,
     )
 
@@ -56,10 +56,11 @@ def warn_of_tail(sampler: BaseFeatureSampler, index: float, advice: str) -> None
     """Warn if many frequencies are too large, given b such that P(|w| > R) ~ R^-b."""
     if index < _LIGHT_TAIL:
         warn(
-            f"A norm |w| of {type(sampler).__name__} exceeds R with a chance of about "
-            f"R^-{index:.2g}, so many phases w.x are beyond what a float resolves "
-            "(2^24 in float32, 2^53 in float64), and their sines are noise; norms are "
-            f"cut at 1e15. Use float64, {advice}, or the exact kernel of "
+            f"The frequencies of {type(sampler).__name__} have heavy tails: a norm "
+            f"exceeds R with a probability of about R^-{index:.2g}. Many phases w.x "
+            "are therefore too large for the precision of floating-point numbers (2^24 "
+            "in float32, 2^53 in float64), and their sines and cosines are noise; "
+            f"norms are limited to 1e15. Use float64, {advice}, or the exact kernel of "
             "sklearn_crt.kernels.",
             ApproximationWarning,
         )
@@ -69,12 +70,11 @@ def warn_of_changed_map(sampler: BaseFeatureSampler) -> None:
     """Warn that features of an earlier map have been used."""
     name = type(sampler).__name__
     warn(
-        f"partial_fit changed the map of this {name} after transform had been "
-        "used, so the features returned before belong to another map. Call "
-        "partial_fit on all batches (or fit on a sample of rows) first, then "
-        "freeze(), then transform; or learn through "
-        f"NadarayaWatsonClassifier({name}(...)).partial_fit, which takes care of "
-        "this.",
+        f"partial_fit changed the feature map of this {name} after transform had been "
+        "called, so the earlier features belong to a different map. Call partial_fit "
+        "on all batches (or fit on a sample of rows), then freeze(), and then "
+        "transform. Alternatively, use "
+        f"NadarayaWatsonClassifier({name}(...)).partial_fit, which handles this.",
         UserWarning,
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -35,9 +35,6 @@ from ..life_cycle.fitted import (
     with_value,
 )
 from ..maps import FeatureMap
-
-# a function that takes ``draw(batches, n_before=0)``, and applies it to all rows
-Drawn = Callable[[Callable[..., Any]], Any]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -70,14 +67,6 @@ class MapSums(LearnedValue):
     @abstractmethod
     def _with_sums_from(self, other: Self) -> Self:
         """Return a copy whose sums include those of another value with the same map."""
-
-    @abstractmethod
-    def with_best_sigma_of(self, drawn: Drawn, n_rows: int = 0) -> Self:
-        """Return a copy with the sigma that is best on samples of all ``n_rows`` rows.
-
-        ``drawn`` takes a function that draws a sample from consecutive batches, given
-        the number of rows before the first of them, and returns the sample of all rows.
-        """
 
     # -------------------------------------------------------------- life cycle
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
@@ -130,9 +119,9 @@ class MapSums(LearnedValue):
     def _check_same_map(self, other: Self) -> None:
         if not same(self.source, other.source):
             raise ValueError(
-                "merge needs the same fitted sampler on both sides, but these two "
-                "were fitted on different data or with different seeds. Fit one "
-                "sampler, and pass kernel=FrozenEstimator(sampler) to both estimators; "
+                "merge requires the same fitted sampler in both estimators, but these "
+                "two were fitted on different data or with different seeds. Fit one "
+                "sampler, and pass kernel=FrozenEstimator(sampler) to both estimators, "
                 "or use a sampler that does not depend on the rows, with a number for "
                 "sigma, center=False and an integer for random_state."
             )

@@ -230,7 +230,7 @@ def assert_nested(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
 
     def fit(width: int) -> Any:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "This hybrid needs")
+            warnings.filterwarnings("ignore", "This hybrid requires")
             wide = clone(sampler).set_params(random_state=0, n_components=width)
             return wide.fit(X)
 

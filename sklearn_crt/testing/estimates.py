@@ -27,7 +27,9 @@ def with_few_columns(check: C) -> C:
     @wraps(check)
     def quiet(*args: Any, **params: Any) -> Any:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ".*on a sample of rows the stated error")
+            warnings.filterwarnings(
+                "ignore", ".*the predicted error of the kernel estimate"
+            )
             return check(*args, **params)
 
     return cast(C, quiet)

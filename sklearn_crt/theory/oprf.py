@@ -172,7 +172,7 @@ def oprf_tail_bound(
     """
     eps = np.asarray(eps, dtype=np.float64)
     if not np.all(eps > 0):
-        raise ValueError("eps must be positive.")
+        raise ValueError(f"eps must be positive, got {eps}.")
     if upper:
         kernel = np.exp(np.asarray(sq_sum) / 2 - np.asarray(sq_norms))
         exponent = _legendre(kernel + eps, sq_sum, sq_norms, n_features, A)

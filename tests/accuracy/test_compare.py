@@ -171,7 +171,7 @@ def test_what_is_refused(X):
         compare_samplers([], X)
     with pytest.raises(TypeError, match="samplers must be a list or a dict of sampl"):
         compare_samplers(X, [Wrong()])
-    with pytest.raises(ValueError, match="needs the classes y"):
+    with pytest.raises(ValueError, match="requires y, the class labels"):
         compare_samplers([Wrong()], X, target="posterior")
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         compare_samplers([Wrong()], X, y=X[:, 0], target="posterior")

@@ -179,11 +179,15 @@ def test_a_query_that_is_not_finite_is_lost_alone(rng, xp):
 
 def test_errors(rng, xp):
     q, k, v = (xp.asarray(a) for a in rng.standard_normal((3, 6, 4)))
-    with pytest.raises(ValueError, match="coreset_attention is bidirectional"):
+    with pytest.raises(
+        ValueError, match="coreset_attention does not support causal=True"
+    ):
         coreset_attention(q, k, v, causal=True)
     with pytest.raises(ValueError, match="n_points must be at least 1, got 0"):
         coreset_attention(q, k, v, 0)
     with pytest.raises(ValueError, match="Input k contains infinity"):
         coreset_attention(q, k + xp.inf, v)
-    with pytest.raises(ValueError, match="k and v must have as many rows, got 6 and 2"):
+    with pytest.raises(
+        ValueError, match="k and v must have equal numbers of rows, got 6 and 2"
+    ):
         coreset_attention(q, k, v[:2, :])

@@ -91,7 +91,9 @@ def test_errors(rng):
     q, k, v = rng.standard_normal((3, 6, 4))
     with pytest.raises(ValueError, match="band must be at least 0, got -1"):
         softmax_attention(q, k, v, band=-1)
-    with pytest.raises(ValueError, match="band needs as many queries as keys"):
+    with pytest.raises(
+        ValueError, match="band requires equal numbers of queries and keys"
+    ):
         softmax_attention(q[:2], k, v, band=1)
 
 

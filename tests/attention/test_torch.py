@@ -351,7 +351,9 @@ def test_own_samplers():
 
 @pytest.mark.parametrize("sampler", [GERFSampler, AnchoredRBFSampler])
 def test_maps_of_rows_that_are_not_there_are_refused(sampler):
-    with pytest.raises(TypeError, match="chooses its map by the rows of fit"):
+    with pytest.raises(
+        TypeError, match="adapts its feature map to the rows passed to fit"
+    ):
         make(sampler(kernel="softmax", n_components=16))
 
 
@@ -363,7 +365,9 @@ def test_errors():
         torch.rand(3 * HEADS, LENGTH, LENGTH) < 0.5,
         causal_mask()[:, :-1],
     ):
-        with pytest.raises(ValueError, match="no weights of single pairs"):
+        with pytest.raises(
+            ValueError, match="does not compute weights of individual pairs"
+        ):
             linear(x, x, x, attn_mask=mask)
     linear(x, x, x, attn_mask=torch.zeros(LENGTH, LENGTH))  # leaves out nothing
     with pytest.raises(ValueError, match="key_padding_mask has shape"):
@@ -372,13 +376,15 @@ def test_errors():
         LinearAttention(WIDTH, 0)
     with pytest.raises(ValueError, match="is not divisible by num_heads=5"):
         LinearAttention(16, 5)
-    with pytest.raises(ValueError, match="'favor' is none of"):
+    with pytest.raises(ValueError, match="'favor' must be one of"):
         make("favor")
-    with pytest.raises(ValueError, match="one width for queries, keys and values"):
+    with pytest.raises(ValueError, match="the same width for queries, keys and values"):
         LinearAttention.from_multihead(nn.MultiheadAttention(16, 4, kdim=8))
-    with pytest.raises(ValueError, match="a factor of each key would be missing"):
+    with pytest.raises(ValueError, match="which weights the keys differently"):
         make(OPRFSampler())
-    with pytest.raises(TypeError, match="draws maps of several kinds or sizes"):
+    with pytest.raises(
+        TypeError, match="draws feature maps of different kinds or sizes"
+    ):
         make(OfManySizes(kernel="softmax"))
 
 

@@ -187,7 +187,7 @@ def test_half_precision(dtype):
 def test_own_samplers_and_the_warning():
     sampler = DERFSampler(kernel="softmax", n_components=24, center=False)
     linear, x = make(sampler), rows()
-    with pytest.warns(UserWarning, match="A is 0, as in FAVOR"):
+    with pytest.warns(UserWarning, match="A is 0 as in FAVOR"):
         linear.eval()(x, x, x)
     linear.train()(x, x, x)
     linear.eval()(x, x, x)  # and no warning

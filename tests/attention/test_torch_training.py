@@ -101,10 +101,10 @@ def test_a_shared_layer_stays_shared():
 
 def test_a_model_is_replaced_as_a_whole_or_not_at_all():
     model = Shared(kdim=8)
-    with pytest.raises(ValueError, match="one width for queries, keys and values"):
+    with pytest.raises(ValueError, match="the same width for queries, keys and values"):
         replace_attention(model)
     assert isinstance(model.first, nn.MultiheadAttention)
-    with pytest.raises(ValueError, match="attention layer itself"):
+    with pytest.raises(ValueError, match="itself an attention layer"):
         replace_attention(nn.MultiheadAttention(WIDTH, HEADS))
 
 
@@ -117,7 +117,7 @@ def test_calibrate_reads_batches_and_nothing_else_changes():
     model, batches = encoder(), [(i + 1) * rows() for i in range(4)]
     replace_attention(model, random_state=0)
     model.layers[1].eval()
-    with pytest.warns(UserWarning, match="A is 0, as in FAVOR"):
+    with pytest.warns(UserWarning, match="A is 0 as in FAVOR"):
         model.eval()(batches[0])
     model.layers[0].train()
     saved = copy.deepcopy(model.state_dict())
@@ -143,7 +143,7 @@ def test_calibrate_reads_batches_and_nothing_else_changes():
 
 def test_calibrate_needs_something_to_do():
     model = encoder()
-    with pytest.raises(ValueError, match="no layer of the model adapts"):
+    with pytest.raises(ValueError, match="No layer of the model adapts"):
         calibrate(model, [rows()])
     replace_attention(model)
     with pytest.raises(ValueError, match="batches is empty"):
@@ -222,5 +222,5 @@ def test_small_elu_features_are_not_lost(name, causal):
 @pytest.mark.filterwarnings("ignore:.*torch.jit.trace:DeprecationWarning")
 def test_a_trace_of_one_length_is_refused():
     linear, x = make("favor+", causal=True).eval(), rows()
-    with pytest.raises(RuntimeError, match="would keep the chunks"):
+    with pytest.raises(RuntimeError, match="would fix the chunks"):
         torch.jit.trace(lambda x: linear(x, x, x)[0], x)

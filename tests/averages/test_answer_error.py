@@ -167,7 +167,7 @@ def test_other_maps():
     error = NadarayaWatsonRegressor(one).fit(X, y).approximation_error(queries)
     assert_array_equal(error.std, np.inf)
     model = NadarayaWatsonRegressor(Nystroem(gamma=0.1, random_state=0)).fit(X, y)
-    with pytest.raises(ValueError, match="needs a sampler of sklearn_crt, but"):
+    with pytest.raises(ValueError, match="requires a sampler of sklearn_crt"):
         model.approximation_error(queries)
     for kernel in ("gaussian", "laplacian", "linear", Prototypes(10)):
         model = NadarayaWatsonRegressor(kernel).fit(X, y)

@@ -28,8 +28,12 @@ POSITIVE = [PositiveRBFSampler, OPRFSampler]
 SIGMAS = np.logspace(-2, 2, 10)
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning"),
-    pytest.mark.filterwarnings("ignore:The rows look like no features:UserWarning"),
+    pytest.mark.filterwarnings(
+        "ignore:For .* rows, the sum of the kernel:RuntimeWarning"
+    ),
+    pytest.mark.filterwarnings(
+        "ignore:kernel='linear' requires features of a kernel:UserWarning"
+    ),
 ]
 
 
@@ -163,13 +167,13 @@ def test_merge_that_does_not_fit(iris):
     two, three = (
         NadarayaWatsonClassifier(FrozenEstimator(each)).fit(X, y) for each in maps
     )
-    with pytest.raises(ValueError, match="merge needs the same fitted sampler"):
+    with pytest.raises(ValueError, match="merge requires the same fitted sampler"):
         two.merge(three)
-    with pytest.raises(ValueError, match="merge needs another NadarayaWatsonClassif"):
+    with pytest.raises(ValueError, match="requires another NadarayaWatsonClassifier"):
         one.merge(NadarayaWatsonRegressor().fit(X, X[:, 0]))
-    with pytest.raises(ValueError, match="merge needs the same classes"):
+    with pytest.raises(ValueError, match="merge requires the same classes"):
         one.merge(NadarayaWatsonClassifier(one.kernel).fit(X[:60], y[:60]))
-    with pytest.raises(ValueError, match="has 4 features and the other 2"):
+    with pytest.raises(ValueError, match="with 4 features and the other with 2"):
         one.merge(NadarayaWatsonClassifier(one.kernel).fit(X[:, :2], y))
     with pytest.raises(NotFittedError):
         one.merge(NadarayaWatsonClassifier("linear"))
@@ -298,9 +302,9 @@ def test_a_finished_model_holds_no_training_row(cls, sigma, iris):
     assert_array_equal(outputs(model, X), expected)
     with pytest.raises(ValueError, match="frozen"):
         model.kernel_.partial_fit(X)
-    with pytest.raises(ValueError, match=r"partial_fit would change .* frozen"):
+    with pytest.raises(ValueError, match=r"partial_fit cannot change .* frozen"):
         model.partial_fit(X[100:], targets[100:])
-    with pytest.raises(ValueError, match=r"merge would change .* frozen"):
+    with pytest.raises(ValueError, match=r"merge cannot change .* frozen"):
         cls(sampler).fit(X, targets).merge(model)
     frozen = cls(FrozenEstimator(model.kernel_))
     frozen.partial_fit(X[:100], targets[:100], **first)
@@ -313,7 +317,7 @@ def test_the_exact_model_keeps_its_rows_when_frozen(iris):
     model.partial_fit(X[:100], y[:100], classes=np.unique(y))
     expected = model.predict_proba(X)
     assert_array_equal(model.freeze().predict_proba(X), expected)
-    with pytest.raises(ValueError, match=r"partial_fit would change .* frozen"):
+    with pytest.raises(ValueError, match=r"partial_fit cannot change .* frozen"):
         model.partial_fit(X[100:], y[100:])
 
 

@@ -42,7 +42,9 @@ def test_a_sum_that_is_not_positive_has_the_prior(rng):
     total = sums.sum(axis=1, keepdims=True)
     n_lost = int(np.sum(total <= 0))
     assert 0 < n_lost < 300
-    with pytest.warns(RuntimeWarning, match=f"For {n_lost} rows all the kernel"):
+    with pytest.warns(
+        RuntimeWarning, match=f"For {n_lost} rows, the sum of the kernel"
+    ):
         found = model.predict_proba(queries)
     expected = np.where(total > 0, sums / total, model.class_prior_)
     assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
@@ -78,7 +80,7 @@ def test_weights_count_as_repeated_rows(model, table, rng):
         fixed["alpha"] = 0.1
     weighted = model(**fixed).fit(X, y, counts)
     copies = np.repeat(np.arange(300), counts)
-    with pytest.warns(UserWarning, match="rows repeat another row"):
+    with pytest.warns(UserWarning, match="rows are copies of other rows"):
         repeated = model(**fixed).fit(X[copies], y[copies])
     expected = repeated.predict_proba(X)
     assert_allclose(weighted.predict_proba(X), expected, rtol=1e-6, atol=1e-9)

@@ -25,7 +25,7 @@ TABLES = [load_iris, load_wine, load_breast_cancer, load_digits]
 def test_raw_rows_are_spoken_of(load, scaler, cls):
     X, y = load(return_X_y=True)
     X = X if scaler is None else scaler.fit_transform(X)
-    message = rf"The rows look like no features.*write {cls.__name__}\(\)"
+    message = rf"kernel='linear' requires features of a kernel.*use {cls.__name__}\(\)"
     with pytest.warns(UserWarning, match=message) as record:
         cls("linear").fit(X, y)
     assert len(record) == 1

@@ -296,7 +296,7 @@ def test_what_keeps_sums_has_no_quantiles(rows):
         for method in ("interval", "quantiles"):
             with pytest.raises(AttributeError) as caught:
                 getattr(model, f"predict_{method}")
-            assert "none of which can be left out" in str(caught.value.__cause__)
+            assert "cannot be left out with Prototypes" in str(caught.value.__cause__)
 
 
 def test_levels_and_coverage_are_checked(rows):
@@ -356,7 +356,7 @@ def test_standard_deviations_are_proportional_to_those_of_quantiles(rows):
 def test_standard_deviations_need_the_rows(kernel, rows):
     X, y, _, Q = rows
     model = NadarayaWatsonRegressor(kernel).fit(X, y)
-    with pytest.raises(AttributeError, match="use the exact kernel"):
+    with pytest.raises(AttributeError, match="Use the exact kernel"):
         model.predict(Q, return_std=True)
 
 

@@ -23,14 +23,14 @@ def test_negative_denominators_give_the_mean_of_the_targets(rng):
     weights = model.kernel_.approximate_kernel(queries, X).sum(axis=1)
     n_bad = int(np.sum(weights <= 0))
     assert n_bad > 5
-    with pytest.warns(RuntimeWarning, match=r"For \d+ rows all the kernel"):
+    with pytest.warns(RuntimeWarning, match=r"For \d+ rows, the sum of the kernel"):
         predicted = model.predict(queries)
     assert_allclose(predicted[weights <= 0], y.mean())
 
 
 @pytest.mark.parametrize("sampler", sampler_cases(), ids=repr)
-@pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning")
-@pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need")
+@pytest.mark.filterwarnings("ignore:For .* rows, the sum of the kernel:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:This hybrid requires|.* maps require")
 def test_diabetes_stays_in_the_range_of_its_targets(sampler):
     X, y = load_diabetes(return_X_y=True)
     X = StandardScaler().fit_transform(X)

@@ -51,7 +51,7 @@ def trust(total, error):
     ],
     ids=str,
 )
-@pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:For .* rows, the sum of the kernel:RuntimeWarning")
 def test_unreliable_averages_lean_on_the_mean(sampler, rng):
     X, y, queries = table(rng)
     sampler = clone(sampler).set_params(sigma=1.0, random_state=0)
@@ -102,7 +102,7 @@ def table(rng):
     ],
     ids=repr,
 )
-@pytest.mark.filterwarnings("ignore:For .* rows all the kernel:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:For .* rows, the sum of the kernel:RuntimeWarning")
 def test_averages_stay_in_the_range_of_the_targets(sampler, sigma, rng):
     X, y, queries = table(rng)
     name = "sigma" if hasattr(sampler, "sigma") else "gamma"
@@ -118,9 +118,13 @@ def test_standardised_rows_are_no_features(rng):
     """Their sum is rounding, and so was each denominator: averages of 1e18."""
     X, y, queries = table(rng)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    with pytest.warns(UserWarning, match="The rows look like no features"):
+    with pytest.warns(
+        UserWarning, match="kernel='linear' requires features of a kernel"
+    ):
         model = NadarayaWatsonRegressor("linear").fit(X, y)
-    with pytest.warns(RuntimeWarning, match="For 200 rows all the kernel") as record:
+    with pytest.warns(
+        RuntimeWarning, match="For 200 rows, the sum of the kernel"
+    ) as record:
         found = model.predict(queries)
     assert len(record) == 1
     assert record[0].filename == __file__
@@ -141,7 +145,7 @@ def test_one_warning_counts_the_unreliable_rows(rng):
     total, error = denominators(model.kernel_, queries, X)
     n_unreliable = int(np.sum(total < 2 * error))
     assert np.sum(total <= 0) < n_unreliable < 200
-    message = f"For {n_unreliable} rows all the kernel weights.*positive"
+    message = f"For {n_unreliable} rows, the sum of the kernel weights.*positive"
     with pytest.warns(RuntimeWarning, match=message) as record:
         model.predict(queries)
     assert len(record) == 1

@@ -41,7 +41,9 @@ def rows(rng):
     return X, y, rng.integers(0, 3, 300).astype(float), rng.normal(size=(40, 3))
 
 
-@pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
+@pytest.mark.filterwarnings(
+    "ignore:For .* rows, the sum of the kernel weights:RuntimeWarning"
+)
 @pytest.mark.parametrize("kernel", KERNELS, ids=range(5))
 @pytest.mark.parametrize("model", [NadarayaWatsonRegressor, LocalLinearRegressor])
 def test_weights_make_the_answers(model, kernel, rows):
@@ -153,7 +155,7 @@ def test_sums_cannot_tell_rows(method, rows):
         assert not hasattr(model, method)
         with pytest.raises(AttributeError, match="has no attribute") as caught:
             getattr(model, method)
-        assert "only sums over the training rows are kept" in str(
+        assert "only sums over the training rows are stored" in str(
             caught.value.__cause__
         )
 

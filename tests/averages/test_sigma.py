@@ -308,7 +308,7 @@ def test_methods_follow_the_fitted_kernel(table):
     assert not hasattr(NadarayaWatsonRegressor(Nystroem()).fit(X, y), "sigma_")
 
 
-@pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights")
+@pytest.mark.filterwarnings("ignore:For .* rows, the sum of the kernel weights")
 @pytest.mark.parametrize(
     "kernel", ["gaussian", OPRFSampler(random_state=0), TrigRBFSampler(random_state=0)]
 )
@@ -327,7 +327,7 @@ def test_class_weight_multiplies_the_weights_of_rows(kernel):
         balanced.partial_fit(X, y, ["a", "b", "c"])
 
 
-@pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights")
+@pytest.mark.filterwarnings("ignore:For .* rows, the sum of the kernel weights")
 @pytest.mark.parametrize("sampler", [TrigRBFSampler, PoissonSampler, OPRFSampler])
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_decision_function_is_normalised(sampler, n_classes):

@@ -168,7 +168,7 @@ def test_queries_without_weight_have_the_prior(table):
 
     X, y = table
     model = NadarayaWatsonClassifier(hat, sigma=0.5).fit(X, y)
-    with pytest.warns(RuntimeWarning, match="For 1 rows all the kernel"):
+    with pytest.warns(RuntimeWarning, match="For 1 rows, the sum of the kernel"):
         found = model.predict_proba(np.full((1, 3), 99.0))
     assert_allclose(found[0], model.class_prior_, rtol=1e-12)
 

@@ -96,7 +96,7 @@ def test_draws_nest_and_any_number_is_silent(name, d):
 
 
 def test_sobol_names_its_largest_dimension():
-    with pytest.raises(ValueError, match=r"21201 dimensions, got X with 21202.*halton"):
+    with pytest.raises(ValueError, match=r"21201 features, but X has 21202.*halton"):
         Sobol().draw(chi_law, 1, 21202, np.random.default_rng(0))
 
 

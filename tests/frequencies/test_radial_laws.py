@@ -153,8 +153,9 @@ def test_strata_need_quantiles():
     rng = np.random.default_rng(0)
     assert Orthogonal().draw(law, 5, 3, rng).n_frequencies == 5
     message = (
-        r"coupling=Orthogonal\(stratified=True\) needs a quantile function \(ppf\), "
-        "which the law of the norms, DrawsOnly, lacks; use 'orthogonal' or 'iid'"
+        r"coupling=Orthogonal\(stratified=True\) requires the quantile function "
+        r"\(ppf\) of the norms, which DrawsOnly does not provide; use 'orthogonal' "
+        "or 'iid'"
     )
     with pytest.raises(ValueError, match=message):
         Orthogonal(stratified=True).draw(law, 5, 3, rng)
@@ -173,6 +174,8 @@ def test_points_need_quantiles(coupling):
         def rvs(self, size, random_state):
             return random_state.standard_exponential(size)
 
-    message = f"coupling='{type(coupling).__name__.lower()}' needs a quantile function"
+    message = (
+        f"coupling='{type(coupling).__name__.lower()}' requires the quantile function"
+    )
     with pytest.raises(ValueError, match=message):
         coupling.draw(lambda d: DrawsOnly(), 5, 3, np.random.default_rng(0))

@@ -199,7 +199,7 @@ def test_a_base_of_another_width():
         def transform(self, X):
             return np.hstack([super().transform(X)] * 2)
 
-    with pytest.raises(ValueError, match="a base must have exactly as many"):
+    with pytest.raises(ValueError, match="A base must have exactly this number"):
         hybrid(bases=named(Wide(), TrigRBFSampler())).fit(contract_rows())
 
 

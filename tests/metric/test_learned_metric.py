@@ -524,11 +524,11 @@ def test_errors(rng):
     X, y = noisy(rng, 60)
     for text, call in (
         (
-            "needs labels, but y has fractions",
+            "requires class labels, but y has fractions",
             lambda: LearnedMetric(method="nca").fit(X, X[:, 0]),
         ),
         (
-            "several outputs must be numbers",
+            "several outputs are only supported for numbers",
             lambda: LearnedMetric().fit(X, np.array([["a", "b"]] * 60)),
         ),
         ("at least one non-zero", lambda: LearnedMetric().fit(X, y, np.zeros(60))),
@@ -541,11 +541,11 @@ def test_errors(rng):
         ("minimum of 2 is required", lambda: LearnedMetric().fit(X[:1], y[:1])),
         ("The 'method' parameter", lambda: LearnedMetric(method="lda").fit(X, y)),
         (
-            "merge needs another LearnedMetric",
+            "merge requires another LearnedMetric",
             lambda: LearnedMetric().partial_fit(X, y).merge(1),
         ),
         (
-            "columns is 'auto' in one and 'linear'",
+            "columns is 'auto' in one object and 'linear'",
             lambda: (
                 LearnedMetric()
                 .partial_fit(X, y)
@@ -600,7 +600,7 @@ def test_blocks_of_dask(method, rng, sampled):
         found = crt_dask.fit(metric, *tables, sample_weight=da.from_array(weights, 130))
         assert_array_equal(found.metric_, expected.metric_)
         assert found.scores_ == expected.scores_
-    with pytest.raises(ValueError, match="needs y"):
+    with pytest.raises(ValueError, match="requires the targets y"):
         crt_dask.fit(metric, tables[0])
     with pytest.raises(TypeError, match=r"sklearn_crt\.dask\.fit"):
         metric.fit(*tables)

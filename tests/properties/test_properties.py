@@ -24,12 +24,14 @@ N_EXAMPLES, N_SLOW = 6, 320  # of each property and kind of model
 SEED = int(os.environ.get("PROPERTY_SEED", 20261122))  # of the slow ones
 OWN_WARNINGS = (
     r".* features of \d+ rows are too small|Features of .* are too large"
-    r"|For \d+ rows all the kernel weights|The average of a training row depends"
-    "|The rows look like no features|partial_fit changed the map"
-    r"|.*on a sample of rows the stated error|This hybrid needs|\d+ maps need"
-    r"|All rows are equal|A norm \|w\| of|Kernel values of"
+    r"|For \d+ rows, the sum of the kernel weights"
+    "|The average of a training row depends"
+    "|kernel='linear' requires features of a kernel|partial_fit changed the feature map"
+    r"|.*the predicted error of the kernel estimate"
+    r"|This hybrid requires|\d+ maps require"
+    r"|All rows are equal|The frequencies of|Kernel values of"
     r"|For \d+ rows, \w+ computes features"
-    r"|\d+ of \d+ rows repeat another row"
+    r"|\d+ of \d+ rows are copies of other rows"
 )
 
 

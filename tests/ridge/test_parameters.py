@@ -129,7 +129,7 @@ def test_kernels_of_gaussian_processes(kernel, table):
 
 def test_kernels_of_gaussian_processes_refuse_sparse_rows(table):
     X, y = table
-    with pytest.raises(TypeError, match="needs a dense array, but X is sparse"):
+    with pytest.raises(TypeError, match="requires a dense array, but X is sparse"):
         RandomFeatureRidge(RBF()).fit(sparse.csr_array(X), y)
     assert not get_tags(RandomFeatureRidge(RBF())).input_tags.sparse
 

@@ -420,7 +420,9 @@ def test_a_warning_for_weights_that_are_hardly_numbers_of_rows(table):
 def test_a_warning_for_rows_that_were_repeated_on_purpose(table):
     X, y, _ = table
     copies = np.repeat(np.arange(400), np.where(np.arange(400) < 100, 4, 1))
-    with pytest.warns(UserWarning, match="300 of 700 rows repeat another row together"):
+    with pytest.warns(
+        UserWarning, match="300 of 700 rows are copies of other rows with the same"
+    ):
         RandomFeatureRidge("linear").fit(X[copies], y[copies])
     cells = np.round(X)  # equal rows of a discrete table are independent
     RandomFeatureRidge("linear").fit(cells, (y > 100.5).astype(float))
@@ -607,11 +609,15 @@ def test_a_frozen_model_accepts_no_further_rows(kernel, table):
     model = RandomFeatureRidge(kernel, random_state=0).fit(X, y)
     other = clone(model).fit(X, y)
     model.freeze().freeze()
-    with pytest.raises(ValueError, match="partial_fit would change this estimator"):
+    with pytest.raises(ValueError, match="partial_fit cannot change this estimator"):
         model.partial_fit(X, y)
-    with pytest.raises(ValueError, match="merge would change this estimator, which is"):
+    with pytest.raises(
+        ValueError, match="merge cannot change this estimator, which is"
+    ):
         model.merge(other)
-    with pytest.raises(ValueError, match="merge would change this estimator, which is"):
+    with pytest.raises(
+        ValueError, match="merge cannot change this estimator, which is"
+    ):
         other.merge(model)
     assert_allclose(model.fit(X, y).predict(X), other.predict(X))
 

@@ -207,7 +207,7 @@ def test_dates_are_no_targets(model, X):
         pa.array(days),
         pd.Series(days, dtype="timestamp[ms][pyarrow]"),
     ):
-        with pytest.raises(TypeError, match=r"y has dates or times.*a number"):
+        with pytest.raises(TypeError, match=r"y contains dates or times.*to numbers"):
             clone(model).fit(X, y)
 
 

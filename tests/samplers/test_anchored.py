@@ -213,11 +213,9 @@ def test_frozen_samplers_forget_the_rows(rng):
     fitted.freeze()
     assert_allclose(fitted.transform(X), features)
     assert X[3].tobytes() not in pickle.dumps(fitted)
-    with pytest.raises(
-        ValueError, match=r"freeze\(\) has forgotten; ask for it before"
-    ):
+    with pytest.raises(ValueError, match=r"freeze\(\) has discarded. Call it before"):
         fitted.kernel_variance(X)
-    with pytest.raises(ValueError, match="with_sigma would change this Anch"):
+    with pytest.raises(ValueError, match="with_sigma cannot change this Anch"):
         fitted.with_sigma(1.0)
 
 

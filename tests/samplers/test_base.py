@@ -375,7 +375,7 @@ def test_too_few_components(sampler, n_components, X):
 @every_sampler
 def test_unknown_coupling(sampler, X):
     message = (
-        f"coupling='hadamard' is not one that {sampler.__name__} can use; use one of "
+        f"coupling='hadamard' is not supported by {sampler.__name__}; use one of "
         "'iid', 'orthogonal', .*'structured-simplex'.*, or another Coupling object"
     )
     with pytest.raises(ValueError, match=message):
@@ -478,11 +478,13 @@ def test_a_map_that_moves_under_its_features_says_so(rng):
     sampler = OPRFSampler(random_state=0).partial_fit(X[:20])
     sampler.partial_fit(X[20:30])  # nothing was transformed
     sampler.transform(X[:20])
-    with pytest.warns(UserWarning, match=r"partial_fit changed the map .* freeze\(\)"):
+    with pytest.warns(
+        UserWarning, match=r"partial_fit changed the feature map .* freeze\(\)"
+    ):
         sampler.partial_fit(X[30:40])
     sampler.partial_fit(X[40:50])  # nothing was transformed by the map that goes
     assert sampler.fit(X).transform(X).shape == (60, 100)
-    with pytest.warns(UserWarning, match="learn through NadarayaWatson") as record:
+    with pytest.warns(UserWarning, match="use NadarayaWatson") as record:
         sampler.partial_fit(X[:20])
     assert record[0].filename == __file__
 
@@ -505,7 +507,7 @@ def test_a_change_of_features_that_underflow_is_noticed(sampler, dtype, rng):
     X[30:] *= 3
     sampler = clone(sampler).partial_fit(X[:50])
     sampler.transform(X)
-    with pytest.warns(UserWarning, match="partial_fit changed the map"):
+    with pytest.warns(UserWarning, match="partial_fit changed the feature map"):
         sampler.partial_fit(X[50:])
 
 
@@ -519,7 +521,7 @@ def test_only_the_features_of_this_map_count(rng):
     sampler.fit(X[:20]).partial_fit(X[20:])
     for used in (sampler, copy.copy(sampler)):
         used.transform(X)
-    with pytest.warns(UserWarning, match="partial_fit changed the map"):
+    with pytest.warns(UserWarning, match="partial_fit changed the feature map"):
         sampler.partial_fit(X[:20])
 
 
@@ -534,7 +536,9 @@ def test_a_map_that_follows_no_rows_may_be_used_between_batches(rng):
 # ------------------------------------------------------------------- stated errors
 def test_a_fit_whose_stated_error_exceeds_the_kernel_warns(rng):
     X = rng.normal(size=(200, 30))
-    with pytest.warns(ApproximationWarning, match="zero would be a better") as record:
+    with pytest.warns(
+        ApproximationWarning, match="the features are mostly noise"
+    ) as record:
         PositiveRBFSampler(n_components=20, center=False, random_state=0).fit(X)
     assert "TrigRBFSampler needs fewer columns" in str(record[0].message)
     assert record[0].filename == __file__

@@ -383,7 +383,9 @@ def test_no_nan_at_any_sigma(sampler, positive, kernel, sigma, dtype, X):
 @every_sampler
 @both_signs
 @pytest.mark.parametrize("sigma", [1e-2, 1.0, 1e2])
-@pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
+@pytest.mark.filterwarnings(
+    "ignore:For .* rows, the sum of the kernel weights:RuntimeWarning"
+)
 def test_kernel_averages_are_finite(sampler, positive, sigma, X):
     y = (X[:, 0] > 1).astype(int)
     inner = sampler(sigma=sigma, positive=positive, random_state=0)

@@ -509,7 +509,9 @@ def test_sparse_rows_and_float32(rng):
         assert_allclose(single, features, atol=1e-3 * np.abs(features).max())
 
 
-@pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
+@pytest.mark.filterwarnings(
+    "ignore:For .* rows, the sum of the kernel weights:RuntimeWarning"
+)
 def test_in_the_kernel_average(rng):
     X = rng.normal(size=(300, 4))
     y = (X[:, 0] + 0.1 * rng.normal(size=300) > 0).astype(int)

@@ -177,7 +177,7 @@ def test_gap_against_a_double_integral():
     ],
 )
 @pytest.mark.parametrize("d", [1, 2, 30])
-@pytest.mark.filterwarnings("ignore:A norm:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:The frequencies of:RuntimeWarning")
 def test_variance_at_all_distances(sampler, d):
     X = on_a_line(np.geomspace(1e-9, 1e9, 60), d)
     fitted = sampler.set_params(sigma=1.0, n_components=2 * d + 1).fit(X)
@@ -331,7 +331,9 @@ def test_l1_laplacian_has_one_coupling(X):
     for coupling in ("orthogonal", Orthogonal()):
         with pytest.raises(ValueError, match=r"with norm='l1'.*use 'auto' or 'iid'"):
             LaplacianSampler(norm="l1", coupling=coupling).fit(X)
-    with pytest.raises(ValueError, match="shape_matrix needs norm='l2', got norm='l1'"):
+    with pytest.raises(
+        ValueError, match="shape_matrix requires norm='l2', got norm='l1'"
+    ):
         LaplacianSampler(norm="l1", shape_matrix=np.eye(3)).fit(X)
 
 
@@ -352,7 +354,7 @@ def test_l1_distances_of_sparse_rows(X):
 def test_few_columns_with_nearly_uniform_directions(X, rng):
     """At d = 16, alpha = 0.7, one axis, distance 3, the estimate is 0.05 too large."""
     message = (
-        r"coupling='structured-orthogonal' is not one that \w+ can use with up to 32 "
+        r"coupling='structured-orthogonal' is not supported by \w+ with up to 32 "
         r"columns \(X has 3\), because .* use one of 'iid', 'orthogonal'"
     )
     for sampler in (LaplacianSampler, ExponentialPowerSampler):
@@ -380,7 +382,7 @@ def test_few_columns_with_nearly_uniform_directions(X, rng):
         (ExponentialPowerSampler(alpha=2.5), r"'alpha' parameter"),
         (LaplacianSampler(norm="max"), "'norm' parameter"),
         (LaplacianSampler(random_phase="yes"), "'random_phase' parameter"),
-        (MaternSampler(coupling="auto"), "coupling='auto' is not one that Matern"),
+        (MaternSampler(coupling="auto"), "coupling='auto' is not supported by Matern"),
     ],
 )
 def test_parameters_out_of_range(sampler, message, X):
@@ -388,7 +390,7 @@ def test_parameters_out_of_range(sampler, message, X):
         sampler.fit(X)
 
 
-@pytest.mark.filterwarnings("ignore:A norm:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:The frequencies of:RuntimeWarning")
 @pytest.mark.parametrize("alpha", [0.05, 0.049, 1e-4])
 def test_variance_where_tails_are_heaviest(alpha, X):
     sampler = ExponentialPowerSampler(alpha=alpha, random_state=0)
@@ -484,7 +486,7 @@ def test_large_phases_of_a_row_depend_on_no_other_row(sampler, convert, dtype, r
     """A product of one row is rounded in another way than that of many."""
     X = rng.normal(size=(60, 4)).astype(dtype)
     sampler.set_params(random_state=0)
-    with pytest.warns(RuntimeWarning, match="their sines are noise"):
+    with pytest.warns(RuntimeWarning, match="their sines and cosines are noise"):
         fitted = sampler.fit(X)
     whole = fitted.transform(convert(X))
     if dtype == np.float64:  # float32 has three digits of phases that are not large

@@ -19,9 +19,9 @@ from sklearn_crt.samplers import (
 from ..cases import array_libraries, sampler_cases
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:A norm:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore:The frequencies of:RuntimeWarning"),
     pytest.mark.filterwarnings("ignore:For .* computes features from:RuntimeWarning"),
-    pytest.mark.filterwarnings("ignore:This hybrid needs|.* maps need"),
+    pytest.mark.filterwarnings("ignore:This hybrid requires|.* maps require"),
 ]
 SIZES = 1, 2, 3, 7, 64
 N_ROWS = 1000

@@ -22,7 +22,7 @@ from sklearn_crt.samplers import (
 from ..cases import sampler_cases
 
 quiet = pytest.mark.filterwarnings(
-    "ignore:This hybrid needs|.* maps need",
+    "ignore:This hybrid requires|.* maps require",
     "ignore:.*eatures of .* are too:RuntimeWarning",
 )
 every_case = pytest.mark.parametrize(
@@ -112,9 +112,9 @@ def test_merge_equals_fit_on_all_rows(sampler, X):
 def test_merge_with_what_does_not_fit(X):
     fitted = OPRFSampler(random_state=0).fit(X)
     for other, message in (
-        (TrigRBFSampler().fit(X), "merge needs another OPRFSampler"),
-        (OPRFSampler().fit(X[:, :3]), "4 features and the other 3"),
-        (OPRFSampler(sigma=2.0).fit(X), "sigma is 'scale' in one and 2.0"),
+        (TrigRBFSampler().fit(X), "merge requires another OPRFSampler"),
+        (OPRFSampler().fit(X[:, :3]), "4 features and the other with 3"),
+        (OPRFSampler(sigma=2.0).fit(X), "sigma is 'scale' in one object and 2.0"),
         (OPRFSampler().fit(X).freeze(), "is frozen"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -148,7 +148,7 @@ def test_a_frozen_sampler_holds_no_row(sampler, convert, X):
     assert np.float64(marker).tobytes() not in blob + dumped
     restored = pickle.loads(dumped)
     assert_array_equal(restored.transform(convert(X[:5])), expected)
-    with pytest.raises(ValueError, match="partial_fit would change this"):
+    with pytest.raises(ValueError, match="partial_fit cannot change this"):
         restored.partial_fit(X)
     assert restored.fit(X).partial_fit(X) is restored  # thaws
 

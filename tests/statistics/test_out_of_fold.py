@@ -224,7 +224,7 @@ def test_a_metric_needs_all_rows_and_numbers(table):
         model.merge(clone(model).fit(X, y))
     with pytest.raises(ValueError, match="must be None or a LearnedMetric"):
         NadarayaWatsonRegressor(metric=StandardScaler()).fit(X, y)
-    with pytest.raises(ValueError, match="reads raw tables"):
+    with pytest.raises(ValueError, match="processes raw tables"):
         RandomFeatureRidge(AnovaSampler(), metric=METRIC).fit(X, y)
 
 
@@ -288,7 +288,7 @@ def test_groups_are_checked_and_follow_dropped_rows(table):
     assert_allclose(found, other.predict_quantiles(Q, [0.2, 0.8]), rtol=1e-6)
     with pytest.raises(ValueError, match="groups has 59 labels, but X has 60 rows"):
         model.fit(X, y, groups=groups[1:])
-    with pytest.raises(ValueError, match="groups has the same label in all rows"):
+    with pytest.raises(ValueError, match="at least two different labels"):
         model.fit(X, y, groups=np.zeros(60))
     table = TableRegressor().fit(X[:30], y[:30], groups=groups[:30])
     for other in (model, table):

@@ -308,7 +308,9 @@ def test_numbers_can_be_categories():
     kernel = sampler.exact_kernel([[0, 0.0]], [[0, 0.0], [1, 0.0], [2, 0.0], [3, 0.0]])
     assert kernel[0, 0] > 0
     np.testing.assert_allclose(kernel[0, 1:], kernel[0, 1], rtol=0.5)
-    with pytest.raises(ValueError, match="categories has 'no', which is no column"):
+    with pytest.raises(
+        ValueError, match="categories contains 'no', which is not a column"
+    ):
         AnovaSampler(categories=["no"]).fit(X, y)
     with pytest.raises(ValueError, match=r"groups.*column twice"):
         AnovaSampler(groups=[[0, 1], [1]]).fit(X, y)

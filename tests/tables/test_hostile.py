@@ -204,7 +204,9 @@ def test_dates_among_durations_are_an_error(table):
     X, y = table
     values = [np.datetime64("2024-01-01"), np.timedelta64(1, "D")] * 200
     mixed = X.assign(noise=pd.Series(values, index=X.index, dtype=object))
-    with pytest.raises(ValueError, match=r"'noise' of X has dates .* not of one type"):
+    with pytest.raises(
+        ValueError, match=r"'noise' of X contains dates .* of different types"
+    ):
         regressor().fit(mixed, y)
 
 
@@ -227,7 +229,7 @@ def test_signs_of_nan_do_not_matter(table):
 @pytest.mark.parametrize("columns", [[True, False, False, False], [1.0], [None]])
 def test_columns_are_listed_by_name_or_position(table, columns):
     X, y = table  # True would have been column 1
-    with pytest.raises(ValueError, match="which is no column of X"):
+    with pytest.raises(ValueError, match="which is not a column of X"):
         regressor(categories=columns).fit(X, y)
 
 

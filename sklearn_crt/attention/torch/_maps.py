@@ -56,8 +56,8 @@ def draw_heads(
         return stack_heads(maps, like)
     except ValueError as error:
         raise TypeError(
-            f"{sampler!r} draws maps of several kinds or sizes for the heads, but the "
-            "heads of one module need maps that differ in their numbers alone."
+            f"{sampler!r} draws feature maps of different kinds or sizes for the "
+            "heads, but all heads of a module must have maps of the same kind and size."
         ) from error
 
 
@@ -74,10 +74,11 @@ def _check_blind(sampler, *maps):
     same = first.keys() == second.keys()
     if not (same and all(torch.equal(first[name], second[name]) for name in first)):
         raise TypeError(
-            f"{type(sampler).__name__} chooses its map by the rows of fit, which a "
-            "module has not seen when it is made: it would be another map in silence. "
-            "Take feature_map='derf' or 'favor++', which follow running statistics; or "
-            "fit on queries and keys (fit_heads) and call linear_attention."
+            f"{type(sampler).__name__} adapts its feature map to the rows passed to "
+            "fit, but a module is created without data, so its map would be a "
+            "different one. Use feature_map='derf' or 'favor++', which adapt to "
+            "running statistics, or fit the sampler to queries and keys (fit_heads) "
+            "and call linear_attention."
         )
 
 
@@ -195,8 +196,8 @@ class RunningStatistics(nn.Module):
         self._has_batch = bool(self.n_batches > 0)
         if not self._has_batch:
             warnings.warn(
-                "LinearAttention has seen no batch to adapt its map to: A is 0, as in "
-                "FAVOR+. Train it, or call calibrate(model, batches).",
+                "LinearAttention has not been adapted to any data, so A is 0 as in "
+                "FAVOR+. Train the model, or call calibrate(model, batches).",
                 stacklevel=2,
             )
 

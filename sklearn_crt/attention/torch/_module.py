@@ -200,8 +200,9 @@ class LinearAttention(MapsOfHeads):
         extra = attention.bias_k is not None or attention.add_zero_attn
         if not attention._qkv_same_embed_dim or extra:
             raise ValueError(
-                "attention must have one width for queries, keys and values, and "
-                "neither bias_k nor add_zero_attn: linear attention has no such form."
+                "attention must have the same width for queries, keys and values and "
+                "use neither bias_k nor add_zero_attn, which linear attention does not "
+                "support."
             )
         weight, bias = attention.in_proj_weight, attention.in_proj_bias
         linear = cls(
@@ -273,8 +274,8 @@ class LinearAttention(MapsOfHeads):
         causal = self.causal or is_causal or _is_causal_mask(attn_mask)
         if causal and torch.jit.is_tracing():
             raise RuntimeError(
-                "torch.jit.trace would keep the chunks of this length, which are wrong "
-                "at another one. Use torch.export."
+                "torch.jit.trace would fix the chunks for this sequence length, and "
+                "the result would be wrong for other lengths. Use torch.export."
             )
         q, k, v = self._project(query, key, value)
         scores = _key_scores(key_padding_mask, k)
@@ -331,7 +332,9 @@ class LinearAttention(MapsOfHeads):
         q, k, v = self._project(x, x, x)
         n_batch, _, n, _ = q.shape
         if n == 0:
-            raise ValueError("x has no token.")
+            raise ValueError(
+                f"x must contain at least one token, got shape {tuple(x.shape)}."
+            )
         with _without_autocast(q):
             n_before = state["n_tokens"] if state else q.new_zeros(n_batch).long()
             q32, k32, v32 = self._placed(q, k, v, n_before)
@@ -441,10 +444,10 @@ def _hidden(mask: Tensor, name: str) -> Tensor:
         return mask
     if not mask.is_floating_point():
         raise TypeError(
-            f"{name} must be boolean (True for what is ignored) or floating-point "
-            f"(numbers that are added to scores), got {mask.dtype}. Pass mask == 0 if "
-            "0 marks what is ignored, as in the attention_mask of a tokenizer, and "
-            "mask == 1 if 1 does."
+            f"{name} must be boolean (True for keys to ignore) or floating-point "
+            f"(added to the scores), got {mask.dtype}. Pass mask == 0 if 0 marks keys "
+            "to ignore, as in the attention_mask of a tokenizer, or mask == 1 if 1 "
+            "does."
         )
     return mask <= torch.finfo(mask.dtype).min
 
@@ -464,7 +467,7 @@ def _is_causal_mask(attn_mask: Tensor | None) -> bool:
         if square and bool((hidden == torch.ones_like(hidden).triu(1)).all()):
             return True
     raise ValueError(
-        "attn_mask must be None or the causal mask of shape (length, length): linear "
-        "attention computes no weights of single pairs that could be masked. Leave out "
-        "whole keys by key_padding_mask, or use torch.nn.MultiheadAttention."
+        "attn_mask must be None or the causal mask of shape (length, length), because "
+        "linear attention does not compute weights of individual pairs. Mask keys for "
+        "all queries with key_padding_mask, or use torch.nn.MultiheadAttention."
     )

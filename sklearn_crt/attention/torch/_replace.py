@@ -41,8 +41,8 @@ def replace_attention(model: nn.Module, **options: Any) -> int:
     """
     if isinstance(model, nn.MultiheadAttention):
         raise ValueError(
-            "model is an attention layer itself, which cannot be changed in place: use "
-            "LinearAttention.from_multihead(model, ...)."
+            "model is itself an attention layer, which cannot be replaced in place. "
+            "Use LinearAttention.from_multihead(model, ...)."
         )
     rng = check_random_state(options.pop("random_state", None))
     places, linear = [], {}
@@ -105,7 +105,9 @@ def calibrate(model: nn.Module, batches: Iterable[Any]) -> int:
     layers = [layer for layer in layers if layer.statistics is not None]
     statistics = [layer.statistics for layer in layers]
     if not statistics:
-        raise ValueError("no layer of the model adapts to its rows.")
+        raise ValueError(
+            "No layer of the model adapts to data, so there is nothing to calibrate."
+        )
     modes = {module: module.training for module in model.modules()}
     momenta, n_batches = [one.momentum for one in statistics], 0
     model.eval()
@@ -127,7 +129,7 @@ def calibrate(model: nn.Module, batches: Iterable[Any]) -> int:
         for one, momentum in zip(statistics, momenta, strict=True):
             one.momentum = momentum
     if n_batches == 0:
-        raise ValueError("batches is empty: there is nothing to adapt to.")
+        raise ValueError("batches is empty; pass at least one batch.")
     for layer in layers:
         if layer._adapts:
             layer._make_map()

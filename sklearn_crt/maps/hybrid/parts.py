@@ -47,9 +47,9 @@ class ThirdPartyMap(FeatureMap):
         if on_host(like):
             return self
         raise TypeError(
-            f"{type(self.transformer).__name__} is a third-party part and has no form "
-            "for other array libraries; take parts of sklearn_crt.samplers, or give "
-            "rows in the memory of the host."
+            f"{type(self.transformer).__name__} is a third-party transformer, which "
+            "does not support other array libraries. Use parts from "
+            "sklearn_crt.samplers, or pass NumPy arrays."
         )
 
     def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:

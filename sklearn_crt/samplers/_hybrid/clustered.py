@@ -197,9 +197,9 @@ class ClusteredSampler(BaseFeatureSampler):
         units = [fitter.columns_per_frequency(part) for part in parts]
         if self.n_components < sum(units):
             warn(
-                f"{len(parts)} maps need n_components={sum(units)} or more, got "
-                f"n_components={self.n_components}: sines and cosines are used for "
-                "all rows.",
+                f"{len(parts)} maps require n_components >= {sum(units)}, got "
+                f"n_components={self.n_components}. Trigonometric features are used "
+                "for all rows instead.",
                 ApproximationWarning,
             )
             everywhere = [np.ones(n, dtype=bool) for n in counts]
@@ -254,8 +254,8 @@ class ClusteredSampler(BaseFeatureSampler):
         )
         if not good:
             raise ValueError(
-                f"n_clusters={wanted!r} must be a positive integer, or two of them: "
-                "for the queries and for the keys."
+                f"n_clusters={wanted!r} must be a positive integer, or a pair of "
+                "positive integers for queries and keys."
             )
         return counts
 

@@ -58,8 +58,9 @@ class PartFitter:
         width = self.map_of(fitted).n_components
         if width != n_components:
             raise ValueError(
-                f"The base {fitted!r} has {width} columns, but the hybrid set "
-                f"n_components={n_components}: a base must have exactly as many."
+                f"The base {fitted!r} has {width} columns, but the hybrid has set "
+                f"n_components={n_components}. A base must have exactly this number of "
+                "columns."
             )
         return fitted
 

@@ -350,19 +350,18 @@ class HybridSampler(BaseFeatureSampler):
             if missing or isinstance(part, type):
                 lack = f"it lacks {', '.join(missing)}" if missing else "it is a class"
                 raise ValueError(
-                    f"{part!r} is no sampler: {lack}. Give objects with "
-                    f"{', '.join(_NEEDED)} as bases and coefficients."
+                    f"{part!r} is not a sampler: {lack}. Bases and coefficients "
+                    f"require {', '.join(_NEEDED)}."
                 )
         if len(bases) != len(coefficients) + 1:
             raise ValueError(
-                f"{len(bases)} bases and {len(coefficients)} coefficients do not fit: "
-                "each base but the last needs one, and the last has the weight that "
-                "remains. A single base needs coefficients=[]."
+                f"{len(bases)} bases require {len(bases) - 1} coefficients, got "
+                f"{len(coefficients)}: each base except the last one has a "
+                "coefficient, and the last base has the remaining weight."
             )
         if self.shared and len(bases) == 1:
             raise ValueError(
-                "shared=True has no effect with a single base map, which shares its "
-                "frequencies with no other; use shared=False."
+                "shared=True has no effect with a single base map; use shared=False."
             )
         if self.n_coefficients is not None and not coefficients:
             raise ValueError(
@@ -378,8 +377,8 @@ class HybridSampler(BaseFeatureSampler):
             return {}
         if "n_components" not in part.get_params(deep=False):
             raise ValueError(
-                f"n_coefficients={n} needs coefficients with a parameter n_components, "
-                f"which {part!r} lacks; use n_coefficients=None."
+                f"n_coefficients={n!r} requires coefficients with a parameter "
+                f"n_components, which {part!r} does not have; use n_coefficients=None."
             )
         return {"n_components": n * fitter.columns_per_frequency(part)}
 
@@ -455,8 +454,8 @@ def _split_columns(
     least = max(-(-getattr(base, "_min_components", 1) // unit) for base, unit in pairs)
     if frequencies < least:
         warn(
-            f"This hybrid needs n_components={least * sum(costs)} or more, got "
-            f"n_components={n_components}: the last base map is used alone.",
+            f"This hybrid requires n_components >= {least * sum(costs)}, got "
+            f"n_components={n_components}. Only the last base map is used.",
             ApproximationWarning,
         )
         return None

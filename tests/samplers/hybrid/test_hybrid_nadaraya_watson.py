@@ -22,7 +22,9 @@ def wine():
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-@pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
+@pytest.mark.filterwarnings(
+    "ignore:For .* rows, the sum of the kernel weights:RuntimeWarning"
+)
 def test_nadaraya_watson_at_extreme_sigmas(kind, wine):
     X, y = wine
     for kernel in ("gaussian", "softmax"):
@@ -34,7 +36,9 @@ def test_nadaraya_watson_at_extreme_sigmas(kind, wine):
             assert np.isfinite(probabilities).all()
 
 
-@pytest.mark.filterwarnings("ignore:For .* rows all the kernel weights:RuntimeWarning")
+@pytest.mark.filterwarnings(
+    "ignore:For .* rows, the sum of the kernel weights:RuntimeWarning"
+)
 def test_nadaraya_watson_uses_both_sides(wine):
     """With the map of one side for both, t is 11, where the limit is 8."""
     X, y = wine

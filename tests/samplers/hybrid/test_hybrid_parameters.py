@@ -43,13 +43,13 @@ from ...hybrids import KINDS, hybrid, named
         ({"n_coefficients": 0}, "'n_coefficients' parameter of HybridSampler must"),
         ({"kind": "gaussian", "lambda_sigma": 0.0}, "'sigma' parameter of Gaussian"),
         ({"kind": "clustered", "diagonal": "no"}, "'diagonal' parameter of Clustered"),
-        ({"bases": named(TrigRBFSampler())}, "1 bases and 1 coefficients do not fit"),
-        ({"coefficients": []}, "2 bases and 0 coefficients do not fit"),
-        ({"bases": named("trig", "pos")}, "is no sampler: it lacks fit, transform"),
-        ({"coefficients": named(3)}, "is no sampler: it lacks fit, transform"),
+        ({"bases": named(TrigRBFSampler())}, "1 bases require 0 coefficients, got 1"),
+        ({"coefficients": []}, "2 bases require 1 coefficients, got 0"),
+        ({"bases": named("trig", "pos")}, "is not a sampler: it lacks fit, transform"),
+        ({"coefficients": named(3)}, "is not a sampler: it lacks fit, transform"),
         (
             {"bases": named(TrigRBFSampler(), RBFSampler())},
-            r"RBFSampler\(\) is no sampler: it lacks exact_kernel, kernel_variance",
+            r"RBFSampler\(\) is not a sampler: it lacks exact_kernel, kernel_variance",
         ),
         ({"bases": named(OPRFSampler, TrigRBFSampler)}, "is no sampler: it is a class"),
         ({"sigma": -1.0}, "sigma"),
@@ -71,7 +71,7 @@ def test_a_hybrid_is_fitted_first(pair4):
 
 @pytest.mark.parametrize("make", [angular_hybrid, gaussian_hybrid])
 def test_functions_refuse_unknown_couplings(make):
-    with pytest.raises(ValueError, match="coupling='none' is not one that"):
+    with pytest.raises(ValueError, match="coupling='none' is not supported by"):
         make(coupling="none")
 
 
@@ -209,7 +209,7 @@ def test_a_number_for_coefficients_that_have_none():
 
     sampler = hybrid(coefficients=named(Fixed()), n_components=404)
     assert sampler.fit(contract_rows()).coefficients_[0].n_components == 3
-    with pytest.raises(ValueError, match="n_coefficients=2 needs coefficients with"):
+    with pytest.raises(ValueError, match="n_coefficients=2 requires coefficients"):
         sampler.set_params(n_coefficients=2).fit(contract_rows())
 
 

@@ -13,7 +13,7 @@ from ...hybrids import KINDS, hybrid
 
 def fit_quietly(sampler, X):
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "This hybrid needs")
+        warnings.filterwarnings("ignore", "This hybrid requires")
         return sampler.fit(X)
 
 
@@ -32,14 +32,14 @@ def test_every_width_is_filled(kind, rng):
 def test_too_few_columns_leave_the_last_base_alone(rng):
     X = rng.normal(size=(30, 3))
     trigonometric = TrigRBFSampler().fit(X).map_
-    with pytest.warns(ApproximationWarning, match=r"needs n_components=8 or more, got"):
+    with pytest.warns(ApproximationWarning, match=r"requires n_components >= 8, got"):
         sampler = hybrid(n_components=7).fit(X)
     assert type(sampler.bases_[0]) is type(trigonometric)
     assert sampler.coefficients_ == []
     assert hybrid(n_components=8).fit(X).coefficients_ != []
-    with pytest.warns(ApproximationWarning, match=r"needs n_components=20 or more"):
+    with pytest.warns(ApproximationWarning, match=r"requires n_components >= 20"):
         hybrid(n_components=19, n_coefficients=4).fit(X)
-    with pytest.warns(ApproximationWarning, match=r"needs n_components=18 or more"):
+    with pytest.warns(ApproximationWarning, match=r"requires n_components >= 18"):
         sampler = hybrid("clustered", n_components=17, n_clusters=3).fit(X)
     assert type(sampler.bases_[0]) is type(trigonometric)
 
