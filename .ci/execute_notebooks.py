@@ -1,8 +1,9 @@
-"""Execute the notebooks of a folder, each in a fresh kernel, in a copy of the folder.
+"""Execute short runs of the notebooks of a folder, each in a fresh kernel.
 
-A stored notebook must carry its outputs, without an error among them. Files of data
-that are not on the machine are not downloaded. Given one notebook in place of a folder,
-only that is executed, and the text of its outputs is printed.
+A stored notebook must contain outputs, and none of them may be an error. Data files are
+not downloaded. If the path of a single notebook is given instead of a folder, only this
+notebook is executed, and the text of its outputs is printed. The environment variable
+SKLEARN_CRT_NOTEBOOKS selects another run ("ordinary" or "full").
 """
 
 import importlib.util
@@ -19,7 +20,7 @@ from nbclient.exceptions import CellExecutionError
 
 
 def check_stored(notebook):
-    """Say what is wrong with the stored outputs, or return None."""
+    """Return what is wrong with the stored outputs, or None."""
     outputs = [out for cell in notebook.cells for out in cell.get("outputs", [])]
     if not outputs:
         return "is stored without outputs; execute it and save it"
@@ -28,13 +29,13 @@ def check_stored(notebook):
 
 
 def missing_modules(notebook):
-    """Return what the metadata say that it requires, and is not installed."""
+    """Return the modules that the metadata require and that are not installed."""
     required = notebook.metadata.get("requires", [])
     return [name for name in required if importlib.util.find_spec(name) is None]
 
 
 def execute(notebook, folder):
-    """Execute the notebook; return the traceback of a cell that fails, or None."""
+    """Execute the notebook, and return the traceback of a failing cell, or None."""
     client = NotebookClient(
         notebook,
         timeout=None,
@@ -57,14 +58,15 @@ def print_text(notebook):
 
 def main(source):
     source = Path(source)
-    alone = source.suffix == ".ipynb"
-    paths = [source] if alone else sorted(source.glob("*.ipynb"))
+    single = source.suffix == ".ipynb"
+    paths = [source] if single else sorted(source.glob("*.ipynb"))
     if not paths:
         return f"no notebook in {source}"
     failures = 0
-    os.environ.setdefault("SKLEARN_CRT_DOWNLOAD", "0")  # the kernels inherit it
+    os.environ.setdefault("SKLEARN_CRT_DOWNLOAD", "0")  # the kernels inherit both
+    os.environ.setdefault("SKLEARN_CRT_NOTEBOOKS", "short")
     with tempfile.TemporaryDirectory() as temporary:
-        folder = source.parent if alone else source
+        folder = source.parent if single else source
         folder = shutil.copytree(folder, Path(temporary, "notebooks"))
         for path in paths:
             start = time.perf_counter()
@@ -74,7 +76,7 @@ def main(source):
                 continue
             problem = check_stored(notebook) or execute(notebook, str(folder))
             failures += problem is not None
-            if alone:
+            if single:
                 print_text(notebook)
             seconds = time.perf_counter() - start
             print(f"{path.name}: {problem or 'passed'} ({seconds:.0f} s)", flush=True)
