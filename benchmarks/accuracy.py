@@ -145,7 +145,7 @@ def table(name, distances, bins, measured, width):
             means = [errors.mean(), *(errors[bins == k].mean() for k in range(N_BINS))]
             cells = [f"{np.sqrt(mean):.4f}" for mean in means]
             rows.append([label, *cells, f"{1e6 * seconds:.2f}"])
-    title = f"{name}, {width} columns: root mean squared error of the kernel"
+    title = f"{name}, {width} features: root mean squared error of the kernel estimates"
     return Table(title, columns, sorted(rows, key=lambda row: float(row[1])))
 
 

@@ -158,7 +158,7 @@ def against_fused(found, longest):
         table.append([name, *cells, break_even(lengths, ratios), memory])
     columns = ["attention", *(f"{rows} rows" for rows in lengths)]
     columns += ["faster from", f"MB at {lengths[-1]}, fused / this"]
-    return Table("Times faster than torch's fused exact attention", columns, table)
+    return Table("Speed-up over the fused exact attention of torch", columns, table)
 
 
 def break_even(lengths, ratios):

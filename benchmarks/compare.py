@@ -154,7 +154,7 @@ def _exact_averages(quick, repeats):
     queries = X[n_train:]
     classifiers = {
         "NadarayaWatsonClassifier": NadarayaWatsonClassifier(sigma=SIGMA),
-        "KernelDensity a class": DensityClassifier(1 / SIGMA),
+        "one KernelDensity per class": DensityClassifier(1 / SIGMA),
         "KNeighborsClassifier": KNeighborsClassifier(n_train, weights=gaussian),
     }
     fitted = {n: c.fit(X[:n_train], y[:n_train]) for n, c in classifiers.items()}
@@ -215,9 +215,9 @@ def _averages_of_features(quick, repeats):
             [cls.__name__, f"{short:.3g} s", f"{long:.3g} s", f"{long / short:.1f}"]
             + [*peaks, f"{seconds:.3g} s", f"{seconds_exact / seconds:.0f}"]
         )
-    columns = ["features of", f"fit 10^{few}", f"fit 10^{many}", "ratio"]
-    columns += [f"memory of batches, 10^{few}", f"and 10^{many}"]
-    columns += ["predict 10,000", "times faster than exact"]
+    columns = ["sampler", f"fit, 10^{few} rows", f"fit, 10^{many} rows", "ratio"]
+    columns += [f"memory with batches, 10^{few} rows", f"10^{many} rows"]
+    columns += ["predict, 10,000 rows", "speed-up over exact"]
     title = f"10^{many} rows of 16 columns, 256 features, 26 classes, float32"
     return Table(title, columns, rows)
 

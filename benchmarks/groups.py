@@ -58,7 +58,7 @@ def transforms(maps, X):
 
 
 def one_row(quick, repeats):
-    """Single rows, as in a service does: microseconds of transform and of predict."""
+    """Transform and predict for single rows, as in an online service."""
     sizes = [(8, 64)] if quick else [(8, 64), (64, 1024), (256, 1024), (784, 4096)]
     rows, predictions = {}, {}
     for case in of_sizes(sizes, 500):
@@ -94,7 +94,7 @@ def repeated(call, row):
 
 
 def small(quick, repeats):
-    """Few columns and components, where validation and chunks weigh most."""
+    """Few columns and features, where input validation takes much of the time."""
     sizes = [(8, 64)] if quick else [(8, 64), (8, 128), (16, 64)]
     return _transform("few columns", of_sizes(sizes, 500 if quick else 20000), repeats)
 
@@ -108,7 +108,7 @@ def _transform(title, cases, repeats):
 
 
 def sparse_rows(quick, repeats):
-    """Sparse rows of 10000 columns, a few of which are not zero."""
+    """Sparse rows with 10,000 columns, of which a few are nonzero."""
     sizes = (100, 500, 64) if quick else (2000, 10000, 1024)
     results = {}
     for density in (0.01,) if quick else DENSITIES:
@@ -160,8 +160,10 @@ def couplings(quick, repeats):
             f"{1e3 * seconds[n]:.3g} ({dense / seconds[n]:.2f})" for n in COUPLINGS
         ]
         rows.append([f"{d} to {m}, {dtype}", f"{1e3 * dense:.3g}", *cells])
-    title = f"w.x of {N_ROWS} rows: milliseconds (times faster)"
-    return [Table(title, ["columns to frequencies", "dense", *COUPLINGS], rows)]
+    title = f"Projections of {N_ROWS} rows: milliseconds (speed-up over dense)"
+    return [
+        Table(title, ["input columns, frequencies, dtype", "dense", *COUPLINGS], rows)
+    ]
 
 
 class FastOrthogonal(StructuredOrthogonal):

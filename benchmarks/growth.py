@@ -1,6 +1,6 @@
 """How the time of transform grows: python -m benchmarks.growth.
 
-With rows, features and columns: median processor seconds of interleaved repetitions,
+With rows, columns and features: median processor seconds of interleaved repetitions,
 one thread, float64; writes growth.png.
 """
 
@@ -19,13 +19,13 @@ from sklearn_crt.samplers import SimplexRBFSampler
 
 from .tables import ROOT, Table, header, interleave, report
 
-CENTRE = {"rows": 5000, "features": 64, "columns": 1024}
+CENTRE = {"rows": 5000, "columns": 64, "features": 1024}
 CURVES = {
     "rows": [500, 1000, 2000, 5000, 10000, 20000, 50000],
-    "features": [4, 16, 64, 256, 1024, 4096],
-    "columns": [32, 128, 512, 1024, 2048, 4096, 8192],
+    "columns": [4, 16, 64, 256, 1024, 4096],
+    "features": [32, 128, 512, 1024, 2048, 4096, 8192],
 }
-QUICK = {"rows": [500, 1000], "features": [4, 16], "columns": [32, 128]}
+QUICK = {"rows": [500, 1000], "columns": [4, 16], "features": [32, 128]}
 MAPS = {
     "RBFSampler": RBFSampler(),
     "TrigRBFSampler": TrigRBFSampler(),
@@ -34,11 +34,11 @@ MAPS = {
 }
 
 
-def measure(rows, features, columns, repeats):
+def measure(rows, columns, features, repeats):
     """Return seconds of transform by name of the map."""
-    X = np.random.default_rng(0).standard_normal((rows, features)) / features**0.5
+    X = np.random.default_rng(0).standard_normal((rows, columns)) / columns**0.5
     fitted = {
-        name: sampler.set_params(n_components=columns, random_state=0).fit(X)
+        name: sampler.set_params(n_components=features, random_state=0).fit(X)
         for name, sampler in MAPS.items()
     }
     candidates = {name: lambda m=m: m.transform(X) for name, m in fitted.items()}
@@ -68,7 +68,9 @@ def grow(args):
             [str(size), *(f"{1e3 * times[name]:.3g}" for name in MAPS)]
             for size, times in results.items()
         ]
-        tables.append(Table(f"milliseconds, {others}", [what, *MAPS], rows))
+        tables.append(
+            Table(f"Milliseconds of transform, {others}", [what, *MAPS], rows)
+        )
     axes[0].set_ylabel("seconds of transform")
     axes[0].legend(fontsize="small")
     figure.savefig(path, dpi=100)

@@ -125,8 +125,8 @@ def against_baseline(title, results, baseline, unit="milliseconds"):
         + [f"{UNITS[unit] * t[n]:.3g} ({t[baseline] / t[n]:.1f})" for n in names]
         for case, t in results.items()
     ]
-    title = f"{title}: {unit} (times faster than {baseline})"
-    return Table(title, ["rows to columns", *names], rows)
+    title = f"{title}: {unit} (speed-up over {baseline})"
+    return Table(title, ["rows x input columns to features, dtype", *names], rows)
 
 
 def command_line():

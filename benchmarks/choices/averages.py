@@ -54,17 +54,20 @@ def defaults(seeds=4, sets=LABELS + NUMBERS + FURTHER_LABELS + FURTHER_NUMBERS):
     """
     tables = []
     for kind, first, further in (
-        ("labels: accuracy", LABELS, FURTHER_LABELS),
-        ("numbers: R2", NUMBERS, FURTHER_NUMBERS),
+        ("classification: accuracy (%)", LABELS, FURTHER_LABELS),
+        ("regression: 100 R²", NUMBERS, FURTHER_NUMBERS),
     ):
-        for said, names in (("Chosen by", first), ("Not chosen by", further)):
+        for said, names in (
+            ("Used for the choice", first),
+            ("Not used for the choice", further),
+        ):
             found = {}
             for name in tqdm([n for n in names if n in sets], file=sys.stderr):
                 rows = some_rows(name, 5000)
                 if rows is not None:
                     found[name] = _scores(*rows, DEFAULTS[kind[0]], seeds)
             if found:
-                tables.append(_against_neighbours(f"{said}; {kind}", found))
+                tables.append(_against_neighbours(f"{said}, {kind}", found))
     return tables
 
 
@@ -80,7 +83,7 @@ def _against_neighbours(title, found):
     lines["mean difference"] = gaps.mean(axis=0)
     lines["worst difference"] = gaps.min(axis=0)
     rows = [[name, *(f"{v:.1f}" for v in values)] for name, values in lines.items()]
-    return Table(f"{title} in percent", ["table", *columns], rows)
+    return Table(title, ["data set", *columns], rows)
 
 
 def some_rows(name, most):

@@ -50,6 +50,12 @@ class Process:
         return mean[:, None] + std[:, None] * norm.ppf(levels)
 
 
+BY_SIMILARITY = (
+    "Coverage of 90 % intervals by similarity to the training rows, local linear "
+    "regression (%)"
+)
+
+
 def coverage(splits=3, rows=2000, sets=SETS):
     """Coverage of intervals on twelve tables, by deciles of similarity, and shifted.
 
@@ -83,10 +89,14 @@ def coverage(splits=3, rows=2000, sets=SETS):
     columns = [f"{name}, {what}" for name in NAMES for what in ("inside", "width")]
     tenths = [str(k + 1) for k in range(N_DECILES)]
     return [
-        _table("Percent inside, local linear", requested, inside, 1),
-        _table("Interval score at 90 %", NAMES, scores, 2),
-        _table("Percent inside by similarity, local linear", tenths, deciles, 0),
-        _table("Shift, 90 % requested", columns, shifted, 2),
+        _table(
+            "Coverage of intervals, local linear regression (%)", requested, inside, 1
+        ),
+        _table("Interval score of 90 % intervals", NAMES, scores, 2),
+        _table(BY_SIMILARITY, tenths, deciles, 0),
+        _table(
+            "Coverage and width of 90 % intervals after a shift", columns, shifted, 2
+        ),
     ]
 
 
@@ -150,4 +160,4 @@ def _shift_scores(X, y, X_test, y_test):
 def _table(title, columns, found, digits):
     means = {**found, "mean": np.nanmean(list(found.values()), axis=0)}
     rows = [[name, *(f"{v:.{digits}f}" for v in vs)] for name, vs in means.items()]
-    return Table(title, ["table", *columns], rows)
+    return Table(title, ["data set", *columns], rows)

@@ -65,8 +65,8 @@ def linear_models(widths=(250, 1000), seeds=3, sets=tuple(N_TRAIN)):
     ]
     kinds = {"sgemm": "R2 of log time"}
     titles = [f"{name}, {kinds.get(name, 'accuracy')}" for name in sets]
-    title = "test score (processor seconds of fit and predict)"
-    return [Table(title, ["in front of ridge", *titles], rows)]
+    title = "Test score (processor seconds of fit and predict)"
+    return [Table(title, ["features", *titles], rows)]
 
 
 def _with_log_times(name):

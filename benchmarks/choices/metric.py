@@ -110,6 +110,9 @@ class BestBandwidth(BaseEstimator):
         return self._score(self._best, self._tensor(X), y)
 
 
+SCORES, SECONDS = "Accuracy or 100 R²", "Processor seconds of fit and predict"
+
+
 def models_of(labels, seed):
     """Return the models, as constructed but for what is said in the table."""
     metric = LearnedMetric(random_state=seed)
@@ -155,7 +158,7 @@ def metric(rows=5000, seeds=5, sets=LABELS + NUMBERS, methods=NAMES):
     for name, X, y in sets_here([s for s in LABELS + NUMBERS if s in sets], rows):
         values = _scores(X, y, name in LABELS, seeds, names)
         scores[name], seconds[name] = values[..., 0], values[..., 1]
-    return [_table("percent", scores, names), _table("seconds", seconds, names)]
+    return [_table(SCORES, scores, names), _table(SECONDS, seconds, names)]
 
 
 def evidence(rows=3000, splits=3, sets=FIXED, cache="", before=""):
@@ -194,7 +197,11 @@ def evidence(rows=3000, splits=3, sets=FIXED, cache="", before=""):
         [name, *(f"{v:.3f}" for v in values)]
         for name, values in zip([*names, "geometric mean"], table, strict=True)
     ]
-    return [Table("error relative to boosting", ["table", *columns], lines)]
+    return [
+        Table(
+            "Error divided by that of gradient boosting", ["data set", *columns], lines
+        )
+    ]
 
 
 def _errors(X, y, X_test, y_test):
@@ -240,14 +247,14 @@ def _table(title, found, names):
     means = np.array([values.mean(axis=0) for values in found.values()])
     lines = list(zip(found, means, strict=True))
     lines.append(("mean", np.nanmean(means, axis=0)))
-    if title == "percent":
+    if title == SCORES:
         ahead = means[:, -1:] - means
-        lines.append(("last column less this", np.nanmean(ahead, axis=0)))
+        lines.append(("difference from the last column", np.nanmean(ahead, axis=0)))
         wins = np.nansum(ahead > 0, axis=0).astype(float)
-        lines.append(("tables where the last is ahead", wins))
+        lines.append(("number of data sets on which the last column is better", wins))
         gaps = np.array([values[:, -1:] - values for values in found.values()])
         error = gaps.std(axis=1, ddof=1) / np.sqrt(gaps.shape[1])
         worst = np.nanmin(ahead / np.where(error > 0, error, np.inf), axis=0)
-        lines.append(("the least of these, in standard errors", worst))
+        lines.append(("smallest difference, in standard errors", worst))
     rows = [[n, *("" if np.isnan(v) else f"{v:.1f}" for v in vs)] for n, vs in lines]
-    return Table(title, ["table", *names], rows)
+    return Table(title, ["data set", *names], rows)

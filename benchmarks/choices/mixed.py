@@ -224,8 +224,8 @@ def _report(means, names):
     """Return tables of scores, of log losses and errors, and of seconds."""
     reports = []
     for title, known in (
-        ("mixed tables", [*LABELS, *NUMBERS]),
-        ("tables of numbers", PLAIN),
+        ("Data sets with categories", [*LABELS, *NUMBERS]),
+        ("Numeric data sets", PLAIN),
     ):
         chosen = [table for table in known if table in means]
         if not chosen:
@@ -247,5 +247,7 @@ def _report(means, names):
         lines.append(("seconds, mean", seconds.mean(axis=0), ".2f"))
         lines.append(("seconds, maximum", seconds.max(axis=0), ".2f"))
         rows = [[line, *(format(v, form) for v in row)] for line, row, form in lines]
-        reports.append(Table(f"{title}: score in percent", ["table", *names], rows))
+        reports.append(
+            Table(f"{title}: accuracy or 100 R²", ["data set", *names], rows)
+        )
     return reports

@@ -37,8 +37,8 @@ def log_losses(splits=3, sets=LABELS):
         found = [_scores(*labels_of(name, split)) for split in range(splits)]
         losses[name], percents[name] = np.mean(found, axis=0)
     return [
-        _table("log loss", losses, 3),
-        _table("percent correct", percents, 2),
+        _table("Log loss of the class probabilities", losses, 3),
+        _table("Accuracy (%)", percents, 2),
     ]
 
 
@@ -65,4 +65,4 @@ def _scores(X, y, X_test, y_test):
 def _table(title, found, digits):
     means = {**found, "mean": np.mean(list(found.values()), axis=0)}
     rows = [[name, *(f"{v:.{digits}f}" for v in vs)] for name, vs in means.items()]
-    return Table(title, ["table", *NAMES], rows)
+    return Table(title, ["data set", *NAMES], rows)

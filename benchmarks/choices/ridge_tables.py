@@ -34,7 +34,7 @@ KINDS = {  # the rows, the candidates, and what is measured
 BASE = "boosting"
 TESTED = "ridge", "metric, ridge"
 SHOWN = ", ".join(f"{100 * level:.0f}" for level in LEVELS)
-INSIDE = f"percent of targets in intervals of {SHOWN} %"
+INSIDE = f"Coverage of intervals of {SHOWN} % (%)"
 TIMED = 10_000, 100_000, 1_000_000  # rows
 
 
@@ -63,7 +63,10 @@ def ridge_tables(
     tables = [*_accuracy(found), *_shift(measured("shift", numbers))] if found else []
     if found and before:
         tables.insert(1, _against(splits, seeds, Results(before), found))
-    for title, names in (("plain tables", LABELS), ("2 % positives", RARE)):
+    for title, names in (
+        ("Ordinary data sets", LABELS),
+        ("Data sets with 2 % positives", RARE),
+    ):
         found = measured("labels", [name for name in names if name in sets])
         tables += _probabilities(title, found) if found else []
     return tables
@@ -110,7 +113,7 @@ def _table(title, found, cell, digits, summaries, models=None):
     if len(names) > 1:
         rows += [(label, function(cells)) for label, function in summaries.items()]
     shown = [[label, *(f"{v:.{digits}f}" for v in values)] for label, values in rows]
-    return Table(title, ["table", *models], shown)
+    return Table(title, ["data set", *models], shown)
 
 
 def _columns(function):
@@ -141,19 +144,24 @@ def _accuracy(found):
         return 100 * _values(found, model, name, "furthest").max()
 
     return [
-        _over(f"RMSE over that of {BASE}", found, "rmse"),
-        _means("RMSE, in deviations of the training targets", found, "rmse", 3),
-        _means("R2 in percent", found, "r2", 1, scale=100),
+        _over(f"RMSE divided by that of {BASE}", found, "rmse"),
+        _means(
+            "RMSE, divided by the standard deviation of the training targets",
+            found,
+            "rmse",
+            3,
+        ),
+        _means("100 R²", found, "r2", 1, scale=100),
         _coverage(found),
         _table(
-            "furthest prediction outside the range of the training targets, in "
-            "percent of the range",
+            "Largest distance of a prediction from the range of the training targets, "
+            "in percent of the range",
             found,
             furthest,
             1,
             {"largest": _columns(np.max)},
         ),
-        _means("processor seconds of fit and predict", found, "seconds", 1),
+        _means("Processor seconds of fit and predict", found, "seconds", 1),
     ]
 
 
@@ -167,7 +175,7 @@ def _coverage(found):
     )
     rows = [*zip(found[BASE], shares, strict=True), ("mean", shares.mean(axis=0))]
     rows = [[name, *map(_in_percent, values)] for name, values in rows]
-    return Table(INSIDE, ["table", *models], rows)
+    return Table(INSIDE, ["data set", *models], rows)
 
 
 def _in_percent(shares):
@@ -189,7 +197,7 @@ def _against(splits, seeds, earlier, found):
 
 
 def _shift(found):
-    title = f"RMSE over that of {BASE}, under covariate shift"
+    title = f"RMSE divided by that of {BASE}, under covariate shift"
     rows = []
     for model, runs in found.items():
         far = np.mean([_values(found, model, name, "far").mean() for name in runs])
@@ -204,15 +212,15 @@ def _shift(found):
     ]
     return [
         _over(title, found, "rmse"),
-        Table("under covariate shift, means over the tables", columns, rows),
+        Table("Means over the data sets under covariate shift", columns, rows),
     ]
 
 
 def _probabilities(title, found):
     return [
-        _over(f"{title}: log loss over that of {BASE}", found, "loss", digits=3),
+        _over(f"{title}: log loss divided by that of {BASE}", found, "loss", digits=3),
         _means(f"{title}: log loss", found, "loss", 3),
-        _means(f"{title}: percent under the ROC curve", found, "auc", 1, scale=100),
+        _means(f"{title}: area under the ROC curve (%)", found, "auc", 1, scale=100),
         _means(f"{title}: processor seconds", found, "seconds", 1),
     ]
 
@@ -241,4 +249,10 @@ def ridge_time(rows=TIMED, repeats=3):
         cells += [f"{1e6 * predict[name] / len(queries):.1f}" for name in models]
         lines.append([f"{n}", *cells])
     columns = [f"{name}, {what}" for what in ("fit s", "predict µs") for name in models]
-    return [Table("processor time", ["rows", *columns], lines)]
+    return [
+        Table(
+            "Processor time of ridge regression and gradient boosting",
+            ["rows", *columns],
+            lines,
+        )
+    ]
