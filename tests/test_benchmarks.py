@@ -78,7 +78,7 @@ def run(tmp_path_factory):
         pytest.skip("the benchmarks are not here")
     commands = commands_of_pages()
     assert len(commands) > 30
-    last = ["benchmarks.choices", "metric", "--sets", "abalone", "yeast"]
+    last = ["benchmarks.choices", "metric", "--sets", "abalone", "nursery"]
     home = str(tmp_path_factory.mktemp("data"))
     run = subprocess.run(
         [sys.executable, "-c", SCRIPT],
@@ -97,7 +97,7 @@ def test_commands_that_pages_name_exist(run):
 
 
 def test_a_missing_file_is_named_with_its_source(run):
-    for name in ("abalone", "yeast"):
+    for name in ("abalone", "nursery"):
         assert f"{name} is left out: Data set '{name}': no file" in run.stderr
     assert "https://archive.ics.uci.edu" in run.stderr
     message = "No data set of abalone, yeast is on this machine."
