@@ -8,6 +8,7 @@ from .base import (
     Coupling,
     Frequencies,
     JointFrequencies,
+    PairSample,
     coupling_names,
     get_coupling,
     register,

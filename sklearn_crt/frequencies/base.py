@@ -200,6 +200,16 @@ class JointFrequencies(Frequencies):
         return JointFrequencies([part.to(like) for part in self.parts])
 
 
+@dataclass(frozen=True, eq=False)
+class PairSample:
+    """Pairs of standard normal frequencies from the blocks of a coupling."""
+
+    sq_norms: np.ndarray  # (n_pairs,), the sum of both squared norms
+    inner: np.ndarray  # (n_pairs,), the inner product of both
+    cosine: float  # of a coupling with a fixed angle
+    reference: np.ndarray  # (n_pairs,), the inner products for this angle
+
+
 class Coupling(ABC):
     """Joint distribution of the frequencies that a feature map uses.
 
@@ -276,6 +286,10 @@ class Coupling(ABC):
             Sizes of the blocks, which sum to m.
         """
         return np.ones(n_frequencies, dtype=int)
+
+    def _sampled_pairs(self, n_features: int) -> PairSample | None:
+        """Return pairs of frequencies whose angle depends on their norms, or None."""
+        return None
 
     def cosine(self, n_features: int) -> float | None:
         """Return the cosine of the angle between any two frequencies of a block.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.random import Generator
 
-from .base import Coupling, Frequencies, register
+from .base import Coupling, Frequencies, PairSample, register
 from .couplings import BlockCoupling, Orthogonal
-from .radial_laws import Family
+from .radial_laws import Family, chi_law
 
 
 def apply_simplex(values: np.ndarray, axis: int = -1) -> np.ndarray:
@@ -113,6 +114,7 @@ class Simplex(BlockCoupling):
 
 
 _MAX_SWEEPS = 10
+_N_PAIRS = 60_000  # number of pairs from which the variance is estimated
 _TINY = 1e-300  # norm below which the direction of a vector is undefined
 
 
@@ -156,7 +158,7 @@ class SimplexPlus(Simplex):
     weighted sum of the block is then 0, unless one weighted norm exceeds the sum of all
     others [1]_. Finally, the block is rotated at random, so each frequency follows the
     spectral distribution of the kernel. The angles are not fixed, so the variance has
-    no closed form.
+    no closed form; for positive features, it is estimated from a sample of blocks.
 
     Parameters
     ----------
@@ -202,6 +204,11 @@ class SimplexPlus(Simplex):
     def cosine(self, n_features: int) -> float | None:
         return None if self._coefficient is not None else super().cosine(n_features)
 
+    def _sampled_pairs(self, n_features: int) -> PairSample | None:
+        if self._coefficient is None or self.stratified or n_features == 1:
+            return None
+        return _sample_of_pairs(n_features, self._coefficient)
+
     def draw(
         self, radial_law: Family, n_frequencies: int, n_features: int, rng: Generator
     ) -> Frequencies:
@@ -218,7 +225,33 @@ class SimplexPlus(Simplex):
         if self._coefficient is None:
             return super()._directions(norms, n_features, rng)
         rotation = Orthogonal()._directions(norms, n_features, rng)
-        log_factor = self._coefficient * norms**2
-        log_factor = log_factor - log_factor.max(axis=1, keepdims=True)
         # rotating the result is enough, because the iterations commute with rotations
-        return balance(norms * np.exp(log_factor)) @ rotation
+        return balance(_weighted(norms, self._coefficient)) @ rotation
+
+
+def _weighted(norms: np.ndarray, coefficient: float) -> np.ndarray:
+    """Return norms times exp(coefficient * norms^2), relative to each block."""
+    log_factor = coefficient * norms**2
+    return norms * np.exp(log_factor - log_factor.max(axis=1, keepdims=True))
+
+
+@lru_cache(maxsize=16)
+def _sample_of_pairs(n_features: int, coefficient: float) -> PairSample:
+    """Return about 60000 pairs from blocks of ``"simplex+"``, without rotations."""
+    d, rng = n_features, np.random.default_rng(0)
+    n_blocks = int(np.clip(_N_PAIRS // (d * (d - 1) // 2), 8, 20_000))
+    norms = chi_law(d).rvs(n_blocks * d, random_state=rng).reshape(n_blocks, d)
+    unit = balance(_weighted(norms, coefficient))
+    first, second = np.triu_indices(d, 1)
+    if first.size * n_blocks > 2 * _N_PAIRS:
+        some = rng.choice(first.size, 2 * _N_PAIRS // n_blocks, replace=False)
+        first, second = first[some], second[some]
+    cosines = np.einsum("bil,bil->bi", unit[:, first], unit[:, second])
+    products, fixed = norms[:, first] * norms[:, second], -1 / (d - 1)
+    squares = norms[:, first] ** 2 + norms[:, second] ** 2
+    return PairSample(
+        sq_norms=squares.ravel(),
+        inner=(cosines * products).ravel(),
+        cosine=fixed,
+        reference=(fixed * products).ravel(),
+    )

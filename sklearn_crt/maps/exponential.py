@@ -11,11 +11,12 @@ from .._compat import cached_property
 from ..arrays.loops import with_opposites
 from ..arrays.namespaces import columns
 from ..arrays.sincos import sincos
+from ..frequencies import PairSample
 from ..rows import Inputs
 from .base import LogFeatures, PairedMap
 from .quadratic import Quadratic, Side
 from .radial_kernels import GaussianKernel
-from .variance import positive_block_covariance
+from .variance import positive_block_covariance, sampled_block_covariance
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +55,13 @@ class ExponentialMap(PairedMap):
     @property
     def is_positive(self) -> bool:
         return self.quadratic.is_real
+
+    @cached_property
+    def _sampled_pairs(self) -> PairSample | None:
+        """Pairs of frequencies whose angles depend on the norms, if there are any."""
+        if self.n_pairs == 0 or self.cosine is not None:
+            return None
+        return self.coupling._sampled_pairs(self.n_features)
 
     @property
     def cosine(self) -> float | None:
@@ -135,6 +143,12 @@ class ExponentialMap(PairedMap):
                 positive_block_covariance(q, self.n_features, angle) for angle in angles
             ]
             total = total + self.n_pairs * np.mean(covariances, axis=0) * np.exp(-top)
+        elif self._sampled_pairs is not None and isinstance(self.A, float):
+            covariance = sampled_block_covariance(
+                q, self.n_features, self._sampled_pairs, self.A
+            )
+            total = total + self.n_pairs * covariance * np.exp(-top)
+            total = np.maximum(total, 0)
         log_unit = top - 2 * math.log(m) - X.sq_distances(Y)
         return self.gaussian.variance(total, log_unit, X, Y)
 

@@ -29,7 +29,7 @@ from scipy import special
 from scipy.interpolate import PPoly
 from sklearn.utils import gen_batches
 
-from ..frequencies import stable_nodes
+from ..frequencies import PairSample, stable_nodes
 
 # A piecewise polynomial interpolant is faster from about 256 values on: 2000 x 2000
 # pairs take 0.2 s, and more than a minute if the series is summed for each pair.
@@ -184,6 +184,42 @@ def _positive_series(q: np.ndarray, n_features: int, cosine: float) -> np.ndarra
         weights = np.exp(log_weights - log_weights.max())
         values.append(weights @ excess[k] / weights.sum())
     return np.reshape(values, q.shape)
+
+
+_LARGEST_SAMPLED = 25.0  # larger q, where hardly any draw determines the mean
+_N_POWERS = 120
+
+
+def sampled_block_covariance(
+    q: np.ndarray, n_features: int, pairs: PairSample, A: float
+) -> np.ndarray:
+    """Return the covariance of positive features, estimated from pairs of frequencies.
+
+    It is in units of exp(q), as ``positive_block_covariance``. For two frequencies w
+    and w', averaged over rotations, the cross moment is (1 - 4A)^d exp(2A (|w|^2 +
+    |w'|^2)) 0F1(; d/2; (1 - 4A) q |w + w'|^2 / 4) (Reid et al. 2023, equation 10). Its
+    mean is that for a fixed angle, which is known, plus the mean of the differences.
+    """
+    known = positive_block_covariance(q, n_features, pairs.cosine)
+    coefficients = _differences(n_features, pairs, A)
+    near = np.minimum(q, _LARGEST_SAMPLED)
+    return known + np.exp(-q) * polynomial.polyval(near, coefficients)
+
+
+@lru_cache(maxsize=16)
+def _differences(n_features: int, pairs: PairSample, A: float) -> np.ndarray:
+    """Return the coefficients of the mean difference as a power series in q."""
+    spread = 1 - 4 * A
+    weights = np.exp(n_features * math.log(spread) + 2 * A * pairs.sq_norms)
+    sums = [spread * (pairs.sq_norms + 2 * p) for p in (pairs.inner, pairs.reference)]
+    sampled, reference = (0.25 * np.maximum(s, 0) for s in sums)
+    powers, others, coefficients = weights.copy(), weights.copy(), [0.0]
+    for k in range(1, _N_POWERS):
+        scale = k * (0.5 * n_features + k - 1)
+        powers *= sampled / scale
+        others *= reference / scale
+        coefficients.append(float(np.mean(powers - others)))
+    return np.array(coefficients)
 
 
 def trigonometric_block_covariance(

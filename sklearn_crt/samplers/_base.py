@@ -614,10 +614,11 @@ class BaseFeatureSampler(
         The formulas in the Notes of the samplers hold for ``"iid"`` and
         ``"orthogonal"``. For ``"simplex"`` and other couplings with a fixed angle, the
         function 1F1 in the formulas of Gaussian kernels is replaced by another one (see
-        the user guide). If ``variance_is_exact_`` is False, the result is the variance
-        for another coupling: independent frequencies if the angles between frequencies
-        are not fixed (``"simplex+"``, ``"halton"`` and ``"sobol"``), and exactly
-        orthogonal or simplex blocks for a structured coupling without padding. Unless
+        the user guide). If ``variance_is_exact_`` is False, the result is an
+        approximation: for ``"simplex+"`` and positive features, an estimate from a
+        sample of blocks of frequencies; for structured couplings without padding, the
+        variance for exactly orthogonal or simplex blocks; and otherwise, such as for
+        ``"halton"`` and ``"sobol"``, that for independent frequencies. Unless
         sigma is small, the variance of positive features is dominated by rare draws.
         The result is then still correct, but it can exceed the observed squared errors
         by orders of magnitude, which makes it uninformative.

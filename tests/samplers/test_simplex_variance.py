@@ -230,6 +230,57 @@ def test_simplex_is_behind_orthogonal_for_sines_and_cosines():
     assert rff_gap(1.0, 2, -1.0) < 0
 
 
+# ------------------------------------------------- angles that depend on the norms
+def mean_square_of_blocks(sampler, d, q, n_frequencies):
+    """Return the mean squared error of many blocks at x = y, and its standard error."""
+    x, n_blocks = np.sqrt(q) / 2 * np.eye(d)[:1], 60_000 // d
+    model = sampler(sigma=1.0, coupling="simplex+", center=False, random_state=1)
+    fitted = model.set_params(n_components=n_blocks * d).fit(x)
+    products = n_blocks * d * fitted.transform(x).reshape(n_blocks, d) ** 2
+    squares = (products[:, :n_frequencies].mean(axis=1) - 1) ** 2
+    stated = model.set_params(n_components=n_frequencies).fit(x).kernel_variance(x)
+    return squares.mean(), squares.std() / np.sqrt(n_blocks), stated[0, 0]
+
+
+@pytest.mark.parametrize("sampler", [PositiveRBFSampler, OPRFSampler])
+@pytest.mark.parametrize(
+    ("d", "q"), [(2, 0.3), (3, 0.3), (6, 0.05), (6, 0.4), (16, 0.3)]
+)
+def test_variance_of_angles_that_depend_on_the_norms(sampler, d, q):
+    """Within the error of the sample of blocks, which is at most 5 percent."""
+    for n_frequencies in (d, max(2, d // 2)):
+        measured, error, stated = mean_square_of_blocks(sampler, d, q, n_frequencies)
+        limit = 5.0 * error + 0.05 * stated
+        assert abs(measured - stated) < limit
+        options = {"sigma": 1.0, "center": False, "n_components": n_frequencies}
+        x = np.sqrt(q) / 2 * np.eye(d)[:1]
+        for coupling in ("iid", "simplex"):  # the faults that the test must see
+            if coupling == "iid" or (d, n_frequencies) == (6, 6):
+                other = sampler(coupling=coupling, **options).fit(x)
+                gap = other.kernel_variance(x)[0, 0] - measured
+                assert gap > limit
+
+
+def test_variance_of_several_blocks_and_of_single_frequencies():
+    x = 0.2 * np.eye(5)[:1]
+    options = {"sigma": 1.0, "center": False, "coupling": "simplex+"}
+    one, four = (
+        PositiveRBFSampler(n_components=n, **options).fit(x).kernel_variance(x)
+        for n in (5, 20)
+    )
+    assert_allclose(four, one / 4)
+    single = PositiveRBFSampler(n_components=1, **options).fit(x)
+    assert single.variance_is_exact_
+    softmax = PositiveRBFSampler(n_components=5, kernel="softmax", **options).fit(x)
+    assert_allclose(softmax.kernel_variance(x), one * np.exp(2 * 0.04))
+    # at larger distances the estimate tends to that of a simplex
+    far = np.array([[3.0, 0, 0, 0, 0]])
+    simplex = PositiveRBFSampler(n_components=5, **options | {"coupling": "simplex"})
+    plus = PositiveRBFSampler(n_components=5, **options).fit(far)
+    expected = simplex.fit(far).kernel_variance(far)
+    assert_allclose(plus.kernel_variance(far), expected, rtol=1e-3)
+
+
 # ----------------------------------------------------------------------- faults
 class WrongCosine(Simplex):
     """Simplex blocks that claim the sign of the cosine the other way."""
