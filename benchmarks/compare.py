@@ -42,16 +42,14 @@ from .cases import (
     make_rows,
 )
 from .tables import (
-    ROOT,
     Table,
     against_baseline,
     header,
     interleave,
     report,
-    write_between,
 )
 
-README_MAPS = BASELINE, "TrigRBFSampler", "OPRFSampler"
+SHORT_MAPS = BASELINE, "TrigRBFSampler", "OPRFSampler"
 SIGMA = 1.0  # of the averages
 
 
@@ -71,32 +69,31 @@ def fits(case, n_threads):
 
 
 def pipelines(case, n_threads):
-    """Return fit and predict of a map of the README with Ridge behind it."""
+    """Return fit and predict of each map of the short table with Ridge behind it."""
     X, y = make_rows(case)
     maps = make_maps(case, gamma_of(X), n_jobs=n_threads)
-    models = {name: make_pipeline(maps[name], Ridge()) for name in README_MAPS}
+    models = {name: make_pipeline(maps[name], Ridge()) for name in SHORT_MAPS}
     return {name: lambda m=m: m.fit(X, y).predict(X) for name, m in models.items()}
 
 
-def for_readme(results, facts, n_threads, repeats):
-    """Return the short table of the README, with fit and predict of a pipeline."""
+def short_table(results, n_threads, repeats):
+    """Return times of transform, and of a pipeline, relative to RBFSampler."""
     rows = []
     for case, times in results.items():
         if case.n_rows == 20000 and case.n_components == 1024:
-            rows.append(_readme_row(f"{case.n_features} ({case.dtype})", times))
+            rows.append(_short_row(f"{case.n_features} ({case.dtype})", times))
             if case.n_features == 64:
                 with threadpool_limits(n_threads, user_api="blas"):
                     todo = pipelines(case, n_threads)
                     times = interleave(todo, repeats, clock_of(n_threads))
                 name = f"64 with Ridge: fit and predict ({case.dtype})"
-                rows.append(_readme_row(name, times))
+                rows.append(_short_row(name, times))
     title = f"20000 rows to 1024 columns, {n_threads} thread{'s' * (n_threads > 1)}"
-    table = Table(title, ["input columns", *README_MAPS], rows)
-    return f"{table.rst()}\n{textwrap.fill('. '.join(facts), 88)}.\n"
+    return Table(title, ["input columns", *SHORT_MAPS], rows)
 
 
-def _readme_row(name, times):
-    ratios = [f"{times[BASELINE] / times[other]:.1f} x" for other in README_MAPS[1:]]
+def _short_row(name, times):
+    ratios = [f"{times[BASELINE] / times[other]:.1f} x" for other in SHORT_MAPS[1:]]
     return [name, f"{1e3 * times[BASELINE]:.0f} ms", *ratios]
 
 
@@ -286,7 +283,7 @@ def parse(arguments=None):
     parser.add_argument(
         "--write",
         action="store_true",
-        help="write the pages of the docs, and for a grid the table of the README",
+        help="write the tables of the documentation",
     )
     args = parser.parse_args(arguments)
     names = args.cases.split(",")
@@ -310,8 +307,8 @@ def main():
         facts = header(args.threads, repeats, clock_of(last))
         report(tables, facts, "transform.inc" if args.write else None)
         if args.write:
-            text = for_readme(medians[last, "transform"], facts, last, repeats)
-            write_between(ROOT / "README.rst", "speed", text)
+            table = short_table(medians[last, "transform"], last, repeats)
+            report([table], facts, "short.inc")
     report_groups(args.groups, args.quick, args.repeats, args.write)
 
 

@@ -150,10 +150,3 @@ def report(tables, facts, page=None, command=None):
         text = "\n".join(written) + "\n\n"
         text += "\n".join(table.rst() for table in tables)
         (PAGES / page).write_text(text)
-
-
-def write_between(path, name, text):
-    """Replace what stands between two comments, ``.. name`` and ``.. end of name``."""
-    begin, end = f".. {name}\n", f".. end of {name}\n"
-    before, rest = path.read_text().split(begin)
-    path.write_text(f"{before}{begin}\n{text}\n{end}{rest.split(end)[1]}")

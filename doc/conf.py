@@ -35,6 +35,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "gallery_figures",
     "decision_chart",
+    "sampler_map",
 ]
 # sphinx-gallery writes a notebook beside each page of its own
 exclude_patterns = ["_build", "whats_new/upcoming", "auto_examples/**.ipynb"]

@@ -1,4 +1,10 @@
-"""Random features for kernel approximation, compatible with scikit-learn."""
+"""Random features and kernel models for scikit-learn.
+
+Kernel approximation for scikit-learn: the random features of *Chefs' Random Tables*
+(the crt of the name), *Simplex Random Features*, *Hybrid Random Features* and papers on
+Laplacian and Matérn kernels, for pipelines, kernel averages, ridge regression and
+attention.
+"""
 
 from .accuracy import compare_samplers, n_components_for
 from .averages import (

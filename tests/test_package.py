@@ -6,6 +6,7 @@ import inspect
 import re
 import subprocess
 import sys
+import tomllib
 from importlib import metadata, resources
 from pathlib import Path
 
@@ -77,6 +78,7 @@ def test_data_files_are_installed():
 
 IMPORTED = """
 import sys
+import tomllib
 known = set(sys.modules)
 import sklearn_crt, sklearn_crt.attention, sklearn_crt.testing, sklearn_crt.datasets
 print(*(set(sys.modules) - known))
@@ -170,6 +172,22 @@ def test_reference_and_public_modules_list_the_same(reference):
     for module in filter(None, modules.values()):
         for name in set(module.__all__) - {"__version__"}:
             assert getattr(module, name) in listed, f"{module.__name__}.{name}"
+
+
+def test_one_sentence_describes_the_package():
+    def words(text):
+        return " ".join(text.replace("*", "").split())
+
+    root = Path(__file__).parents[1]
+    sentence = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
+    sentence = sentence["project"]["description"]
+    assert "scikit-learn" in sentence
+    assert "Chefs' Random Tables" in sentence
+    texts = [sklearn_crt.__doc__]
+    for name in ("README.rst", "doc/index.rst", "doc/user_guide/index.rst"):
+        page = root / name
+        texts += [page.read_text("utf-8")] if page.exists() else []
+    assert [words(sentence) in words(text) for text in texts] == [True] * len(texts)
 
 
 def doc_link(estimator):

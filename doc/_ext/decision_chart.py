@@ -15,51 +15,12 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 import sklearn_crt
+import sklearn_crt.tables
 from sklearn_crt.attention import coreset_attention
 
 # for each task its page, and for each case the recommended name, a line of code, a page
 TREE = {
-    "Predict from a table of any kind": (
-        "user_guide/tables",
-        {
-            "up to 10,000 rows": (
-                "TableRegressor",
-                "TableRegressor()",
-                "user_guide/tables",
-            ),
-            "more rows": (
-                "AnovaSampler",
-                "RandomFeatureRidge(AnovaSampler())",
-                "user_guide/tables",
-            ),
-            "only numbers, in batches or on several machines": (
-                "RandomFeatureRidge",
-                "make_pipeline(StandardScaler(), RandomFeatureRidge())",
-                "user_guide/ridge",
-            ),
-        },
-    ),
-    "Predict from similar rows (numbers only)": (
-        "user_guide/nadaraya_watson",
-        {
-            "the most accurate, up to 20,000 rows": (
-                "LocalLinearRegressor",
-                "make_pipeline(LearnedMetric(), LocalLinearRegressor())",
-                "user_guide/local_linear",
-            ),
-            "averages of targets, up to 20,000 rows": (
-                "NadarayaWatsonRegressor",
-                "make_pipeline(LearnedMetric(), NadarayaWatsonRegressor())",
-                "user_guide/nadaraya_watson",
-            ),
-            "more rows, or fast predictions": (
-                "Prototypes",
-                "NadarayaWatsonRegressor(Prototypes())",
-                "generated/sklearn_crt.Prototypes",
-            ),
-        },
-    ),
-    "Features for another model": (
+    "Features for a linear model": (
         "user_guide/linear_models",
         {
             "up to 1000 features": (
@@ -72,15 +33,75 @@ TREE = {
                 "TrigRBFSampler(n_components=2000)",
                 "user_guide/trig_rbf",
             ),
-            "positive features": (
+            "targets with steps or peaks": (
+                "MaternSampler",
+                "MaternSampler(nu=1.5, n_components=2000)",
+                "user_guide/radial",
+            ),
+        },
+    ),
+    "Positive features": (
+        "user_guide/oprf",
+        {
+            "the lowest error": (
                 "DERFSampler",
                 'DERFSampler(coupling="antithetic")',
                 "user_guide/derf",
             ),
-            "positive features, many columns or few rows": (
+            "many columns or few rows": (
                 "OPRFSampler",
                 "OPRFSampler()",
                 "user_guide/oprf",
+            ),
+            "a narrow kernel": (
+                "AnchoredRBFSampler",
+                "AnchoredRBFSampler()",
+                "user_guide/anchored",
+            ),
+        },
+    ),
+    "Predict from similar rows (numbers only)": (
+        "user_guide/nadaraya_watson",
+        {
+            "averages of targets, up to 20,000 rows": (
+                "NadarayaWatsonRegressor",
+                "NadarayaWatsonRegressor(metric=LearnedMetric())",
+                "user_guide/nadaraya_watson",
+            ),
+            "the most accurate, up to 20,000 rows": (
+                "LocalLinearRegressor",
+                "LocalLinearRegressor(metric=LearnedMetric())",
+                "user_guide/local_linear",
+            ),
+            "more rows, or fast predictions": (
+                "Prototypes",
+                "NadarayaWatsonRegressor(Prototypes())",
+                "generated/sklearn_crt.Prototypes",
+            ),
+        },
+    ),
+    "Predict with intervals from many rows": (
+        "user_guide/ridge",
+        {
+            "only numbers, also in batches or on several machines": (
+                "RandomFeatureRidge",
+                "make_pipeline(StandardScaler(), RandomFeatureRidge())",
+                "user_guide/ridge",
+            ),
+            "categories or missing values": (
+                "AnovaSampler",
+                "RandomFeatureRidge(AnovaSampler())",
+                "user_guide/tables",
+            ),
+        },
+    ),
+    "Predict from a table of any kind": (
+        "user_guide/tables",
+        {
+            "up to 10,000 rows": (
+                "TableRegressor",
+                "TableRegressor()",
+                "user_guide/tables",
             ),
         },
     ),
@@ -101,7 +122,12 @@ TREE = {
     ),
 }
 NAMES = {}
-for module in (sklearn.pipeline, sklearn.preprocessing, sklearn_crt):
+for module in (
+    sklearn.pipeline,
+    sklearn.preprocessing,
+    sklearn_crt,
+    sklearn_crt.tables,
+):
     NAMES |= {name: getattr(module, name) for name in module.__all__}
 NAMES["coreset_attention"] = coreset_attention
 NAMES |= dict.fromkeys("qkv", np.random.default_rng(0).normal(size=(200, 4)))
@@ -111,6 +137,8 @@ LINE, GAP, CODE = 17, 9, 47  # line height, gap between boxes, width of code
 
 class Drawing:
     """An SVG image that is built from boxes, lines and text."""
+
+    label = "Decision chart: a sampler or an estimator for each task"
 
     def __init__(self, width, uri_of):
         self.width, self.uri_of = width, uri_of
@@ -151,7 +179,7 @@ class Drawing:
     def svg(self, kind, height):
         """Return the SVG element."""
         size = f'viewBox="0 0 {self.width} {height}"'
-        label = 'role="group" aria-label="Decision chart: an estimator for each task"'
+        label = f'role="group" aria-label="{self.label}"'
         body = "".join(self.parts)
         return f'<svg class="crt-chart {kind}" {size} {label}>{body}</svg>'
 

@@ -40,10 +40,10 @@ numbers = model.effective_sample_size(at)
 
 # %%
 # Left: half of all new rows are expected to lie in the dark band, and nine of ten in
-# the light one. Where there are hardly any training rows, the bands are as wide as the
-# spread of all targets. Each cross marks a prediction and is labelled with its value
-# and its effective number of training rows. The coloured points are the training rows
-# that contribute to the prediction; darker points have larger weights.
+# the light one. Where there are hardly any training rows, the bands become very wide.
+# Each cross marks a prediction and is labelled with its value and its effective number
+# of training rows. The coloured points are the training rows that contribute to the
+# prediction; darker points have larger weights.
 #
 # Right: the proportion of new rows inside the intervals against the requested
 # proportion, for all rows and for deciles of their similarity to the training rows.
