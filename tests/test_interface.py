@@ -362,7 +362,7 @@ def test_names_of_other_packages_are_explained(estimator, X):
         estimator(nonsense=1)
     if "kernel" in known and hasattr(estimator, "fit"):
         y = X[:, 0] > 0
-        with pytest.raises(ValueError, match=r"is called 'gaussian'\. .* = 1 / length"):
+        with pytest.raises(ValueError, match=r"use 'gaussian', .* = 1 / length"):
             estimator(kernel="rbf").fit(X, y)
         with pytest.raises(ValueError, match="pass the rows as X"):
             estimator(kernel="precomputed").fit(X, y)

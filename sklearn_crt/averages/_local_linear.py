@@ -149,8 +149,8 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         Whether to clip predictions to the range of the training targets. Linear fits
         may exceed this range when they extrapolate beyond the training rows.
     metric : LearnedMetric or None, default=None
-        A :class:`~sklearn_crt.LearnedMetric`, which is learned from the training rows,
-        and in which distances are measured; it also scales the columns. The metric is
+        A :class:`~sklearn_crt.LearnedMetric` that defines distances between rows. It is
+        learned from the training rows and also scales the columns. The metric is
         learned again without each of five folds of the rows, or ten folds if there are
         fewer than 200 rows. Intervals, class probabilities, and a factor that shrinks
         predicted numbers towards the mean target are based on predictions for the rows
@@ -305,8 +305,8 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
         Whether probabilities are calibrated. If False, they are the values of the
         linear fits, which can be outside of [0, 1].
     metric : LearnedMetric or None, default=None
-        A :class:`~sklearn_crt.LearnedMetric`, which is learned from the training rows,
-        and in which distances are measured; it also scales the columns. The metric is
+        A :class:`~sklearn_crt.LearnedMetric` that defines distances between rows. It is
+        learned from the training rows and also scales the columns. The metric is
         learned again without each of five folds of the rows, or ten folds if there are
         fewer than 200 rows. Intervals, class probabilities, and a factor that shrinks
         predicted numbers towards the mean target are based on predictions for the rows

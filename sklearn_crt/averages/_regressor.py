@@ -189,8 +189,8 @@ class NadarayaWatsonRegressor(
         that was set on the sampler. If the kernel is ``"linear"`` or a transformer of
         another package, ``sigma`` must be ``"auto"`` and has no effect.
     metric : LearnedMetric or None, default=None
-        A :class:`~sklearn_crt.LearnedMetric`, which is learned from the training rows,
-        and in which distances are measured; it also scales the columns. The metric is
+        A :class:`~sklearn_crt.LearnedMetric` that defines distances between rows. It is
+        learned from the training rows and also scales the columns. The metric is
         learned again without each of five folds of the rows, or ten folds if there are
         fewer than 200 rows. Intervals, class probabilities, and a factor that shrinks
         predicted numbers towards the mean target are based on predictions for the rows

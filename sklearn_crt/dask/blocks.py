@@ -32,8 +32,8 @@ def as_rows(X: Any) -> Any:
         )
     if getattr(X, "ndim", None) != 2:
         raise ValueError(
-            "X must have two dimensions, rows and columns, but is a "
-            f"{type(X).__name__} with {getattr(X, 'ndim', 'no')}."
+            f"X must have two dimensions, rows and columns, got a {type(X).__name__} "
+            f"with ndim={getattr(X, 'ndim', None)}."
         )
     if is_frame(X) or X.numblocks[1] == 1:
         return X

@@ -179,7 +179,7 @@ def _check_form(spec: UCIDataset, content: bytes, bunch: Bunch) -> None:
     if spec.svmlight:
         # omitted values are 0, so a truncated line would not be noticed
         if not content.endswith(b"\n"):
-            raise ValueError("the last line has no end")
+            raise ValueError("the last line is incomplete")
     else:
         n_columns = len(spec.column_names.split())
         for line in content.decode("utf-8").splitlines()[spec.header :]:

@@ -243,9 +243,9 @@ def _numbers(column: Any, name: Any) -> np.ndarray:
         numbers[~missing] = np.array(known, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(
-            f"Column {name!r} of X had numbers when the model was fitted, but has "
-            f"other values now ({error}). Convert them to numbers or to missing "
-            "values, or list the column in categories=."
+            f"Column {name!r} of X contained numbers when the model was fitted, but "
+            f"now contains other values ({error}). Convert them to numbers or to "
+            "missing values, or list the column in categories=."
         ) from error
     return numbers
 

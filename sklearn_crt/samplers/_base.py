@@ -240,7 +240,7 @@ class BaseFeatureSampler(
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
     frequencies_ : ndarray of shape (n_features, n_frequencies)
-        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+        Frequencies of the map. They apply to rows multiplied by ``sigma_``.
     symmetric_ : bool
         Whether ``transform_key`` computes the same features as ``transform``.
     variance_is_exact_ : bool
@@ -295,7 +295,10 @@ class BaseFeatureSampler(
 
     def _fit_parts(self, statistics: Statistics) -> Any:
         """Return the fitted samplers of which a hybrid consists."""
-        raise NotImplementedError(f"{type(self).__name__} has no parts.")
+        raise NotImplementedError(
+            f"{type(self).__name__} is not a hybrid, so it does not consist of other "
+            "samplers."
+        )
 
     def _map_without_rows(self, feature_map: FeatureMap) -> FeatureMap:
         """Return the map that ``freeze`` keeps, which must not contain any rows."""
@@ -664,5 +667,5 @@ class BaseFeatureSampler(
 
     @property
     def frequencies_(self) -> np.ndarray:
-        """Frequencies, one per column, for rows that are multiplied by ``sigma_``."""
+        """Frequencies, one per column; they apply to rows multiplied by ``sigma_``."""
         return self.map_.frequencies.to_dense()  # type: ignore[attr-defined]

@@ -164,7 +164,7 @@ class MaternSampler(HeavyTailedSampler):
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
     frequencies_ : ndarray of shape (n_features, n_frequencies)
-        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+        Frequencies of the map. They apply to rows multiplied by ``sigma_``.
     symmetric_ : bool
         Whether ``transform_key`` computes the same features as ``transform``.
     variance_is_exact_ : bool
@@ -318,7 +318,7 @@ class LaplacianSampler(MaternSampler):
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
     frequencies_ : ndarray of shape (n_features, n_frequencies)
-        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+        Frequencies of the map. They apply to rows multiplied by ``sigma_``.
     symmetric_ : bool
         Whether ``transform_key`` computes the same features as ``transform``.
     variance_is_exact_ : bool
@@ -495,7 +495,7 @@ class ExponentialPowerSampler(HeavyTailedSampler):
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
     frequencies_ : ndarray of shape (n_features, n_frequencies)
-        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+        Frequencies of the map. They apply to rows multiplied by ``sigma_``.
     symmetric_ : bool
         Whether ``transform_key`` computes the same features as ``transform``.
     variance_is_exact_ : bool

@@ -622,7 +622,7 @@ WRONG = [
     ("ijcnn1", HTML, "could not convert"),
     ("ijcnn1", b"", "no rows|0 rows"),
     ("ijcnn1", IJCNN1[: len(IJCNN1) // 2], "2 rows instead of 4"),
-    ("ijcnn1", IJCNN1[:-3], "the last line has no end"),
+    ("ijcnn1", IJCNN1[:-3], "the last line is incomplete"),
     ("ijcnn1", IJCNN1.replace(b"-1 1:", b"0 1:"), r"classes \[0, 1\] instead of"),
     ("ijcnn1", IJCNN1.replace(b"22:", b"23:"), "feature"),
 ]

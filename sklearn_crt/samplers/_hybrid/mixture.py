@@ -96,7 +96,7 @@ class GaussianMixtureSampler(BaseFeatureSampler):
     map_ : FeatureMap
         The fitted feature map, which is immutable and can be used without the sampler.
     frequencies_ : ndarray of shape (n_features, n_frequencies)
-        The frequencies of the map, for rows that are multiplied by ``sigma_``.
+        Frequencies of the map. They apply to rows multiplied by ``sigma_``.
     symmetric_ : bool
         Whether ``transform_key`` computes the same features as ``transform``.
     variance_is_exact_ : bool
