@@ -70,7 +70,7 @@ def check_levels(quantiles: ArrayLike) -> np.ndarray:
     if levels.ndim != 1 or not np.all((levels >= 0) & (levels <= 1)):
         raise ValueError(
             "quantiles must be a number or a list of numbers between 0 and 1, got "
-            f"{quantiles}."
+            f"{quantiles!r}."
         )
     return levels
 
