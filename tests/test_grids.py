@@ -2,12 +2,15 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sklearn_crt import (
+    CentersRBFSampler,
     LocalLinearClassifier,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
@@ -16,8 +19,13 @@ from sklearn_crt import (
     Prototypes,
     RandomFeatureRidge,
     RandomFeatureRidgeClassifier,
+    angular_hybrid,
+    clustered_hybrid,
+    gaussian_hybrid,
 )
 from sklearn_crt.kernels import Matern
+
+from .cases import sampler_classes
 
 AVERAGES = NadarayaWatsonClassifier, NadarayaWatsonRegressor
 FITS = LocalLinearClassifier, LocalLinearRegressor
@@ -63,3 +71,91 @@ def test_each_point_of_a_grid_is_another_model(estimator, grid, in_pipeline):
     fitted = search.best_estimator_[-1] if in_pipeline else search.best_estimator_
     assert fitted.sigma_ in SIGMAS
     assert np.ptp(scores) > 0  # so that the parameters count
+
+
+HYBRIDS = angular_hybrid, clustered_hybrid, gaussian_hybrid
+SAMPLERS = [*sampler_classes(), CentersRBFSampler, *HYBRIDS]
+GRID = {"sigma": [0.1, 0.5], "n_components": [12, 24]}
+
+
+def scores_of_grid(model, grid):
+    """Return the score of each point of a grid, and the search."""
+    X, y = load_iris(return_X_y=True)
+    search = GridSearchCV(
+        model, grid, cv=2, scoring="neg_log_loss", error_score="raise"
+    ).fit(X[::2], y[::2])
+    scores = search.cv_results_["mean_test_score"]
+    assert np.isfinite(scores).all()
+    best = search.best_estimator_.get_params()
+    for name, value in search.best_params_.items():
+        assert str(best[name]) == str(value)
+    return scores, search
+
+
+def pipeline(sampler, model):
+    return Pipeline(
+        [("scaler", StandardScaler()), ("sampler", sampler), ("model", model)]
+    )
+
+
+@pytest.mark.filterwarnings("ignore::sklearn_crt.exceptions.ApproximationWarning")
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_grid_of_each_sampler_in_front_of_a_linear_model(sampler):
+    model = pipeline(sampler(random_state=0), LogisticRegression(C=10, max_iter=1000))
+    grid = {f"sampler__{name}": values for name, values in GRID.items()}
+    scores, search = scores_of_grid(model, grid)
+    assert len(set(scores)) == 4
+    fitted = search.best_estimator_["sampler"]
+    assert fitted.sigma_ == search.best_params_["sampler__sigma"]
+    n_columns = search.best_params_["sampler__n_components"]
+    assert len(fitted.get_feature_names_out()) == n_columns
+
+
+@pytest.mark.filterwarnings("ignore::sklearn_crt.exceptions.ApproximationWarning")
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_grid_of_each_sampler_inside_kernel_averages(sampler):
+    model = NadarayaWatsonClassifier(sampler(random_state=0))
+    grid = {"sigma": GRID["sigma"], "kernel__n_components": GRID["n_components"]}
+    scores, search = scores_of_grid(model, grid)
+    assert len(set(scores)) == 4
+    assert search.best_estimator_.sigma_ == search.best_params_["sigma"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn_crt.exceptions.ApproximationWarning")
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_grid_of_each_sampler_in_front_of_kernel_averages(sampler):
+    fitted = sampler(random_state=0).fit(load_iris().data)
+    if not getattr(fitted, "symmetric_", True):
+        pytest.skip("its features differ between queries and keys")
+    model = pipeline(clone(fitted), NadarayaWatsonClassifier("linear"))
+    grid = {f"sampler__{name}": values for name, values in GRID.items()}
+    assert len(set(scores_of_grid(model, grid)[0])) == 4
+
+
+PARTS = [
+    (hybrid, name)
+    for hybrid in HYBRIDS
+    for name in hybrid().get_params()
+    if name.count("__") == 2 and name.endswith("__coupling")
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn_crt.exceptions.ApproximationWarning")
+@pytest.mark.parametrize(("hybrid", "name"), PARTS)
+def test_grid_over_each_part_of_a_hybrid(hybrid, name):
+    """The part is a step of the hybrid, and its sampler a parameter of the hybrid."""
+    sampler = hybrid(n_components=160, random_state=0)
+    if name.startswith("coefficients"):
+        sampler.set_params(n_coefficients=4)  # a single frequency has no coupling
+    grid = {f"sampler__{name}": ["iid", "orthogonal"], "sampler__sigma": [0.1, 0.5]}
+    model = pipeline(sampler, LogisticRegression(C=10, max_iter=1000))
+    assert len(set(scores_of_grid(model, grid)[0])) == 4
+    model = pipeline("passthrough", NadarayaWatsonClassifier(sampler))
+    grid = {f"model__kernel__{name}": ["iid", "orthogonal"]}
+    grid["model__sigma"] = [0.1, 0.5]
+    assert len(set(scores_of_grid(model, grid)[0])) == 4
+
+
+def test_grids_cover_the_parts_of_hybrids():
+    assert len(SAMPLERS) == 18
+    assert len(PARTS) >= 5
