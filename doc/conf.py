@@ -101,6 +101,7 @@ numpydoc_show_class_members = False  # autosummary/class.rst lists the methods
 
 owner, repository = urls["Source"].split("/")[-2:]
 sections = "tasks", "averages", "maps", "couplings", "kernels", "hybrids", "attention"
+sections += ("notebooks",)  # a page that lists them
 has_torch = find_spec("torch") is not None
 of_torch = "auto_examples/tasks/plot_44_attention"
 sphinx_gallery_conf = {
