@@ -163,20 +163,17 @@ def _set_or_lift() -> None:
     """
     global _before
     with _lock:
-        if _users and _before is None:
+        lifts = not _users
+        if lifts == (_before is None):
+            return
+        if _before is None:
             _before = _blas_now()
-            _set_threads([(library, 1) for library, _ in _before])
-        elif not _users and _before is not None:
-            _set_threads(_before)
+        _clear_controlling_thread(force=True)  # so that any thread may set numbers
+        for library, n_threads in _before:
+            library.set_num_threads(n_threads if lifts else 1)
+        _clear_controlling_thread(force=True)
+        if lifts:
             _before = None
-
-
-def _set_threads(numbers: list[tuple[Any, int]]) -> None:
-    """Set the numbers of BLAS threads; any thread may call this function."""
-    _clear_controlling_thread(force=True)
-    for library, n_threads in numbers:
-        library.set_num_threads(n_threads)
-    _clear_controlling_thread(force=True)
 
 
 def blas_within_processors(n_rows: int) -> Callable[..., Any]:

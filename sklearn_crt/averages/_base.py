@@ -32,12 +32,14 @@ from ..samplers._kernel_parameter import (
     KERNEL_CONSTRAINTS,
     SIGMA_CONSTRAINTS,
     KernelLike,
+    copied_sigma,
     is_auto,
     is_row_kernel,
     resolve_sampler,
+    row_kernel,
 )
 from ._feature_averages import N_EFFECTIVE, ApproximationError, FeatureAverages
-from ._fitted_averages import Averages, ExactAverages, exact_averages
+from ._fitted_averages import Averages, ExactAverages
 from ._kernel_rows import kernel_totals
 from ._prototypes import Prototypes, prototype_averages
 from ._training_rows import (
@@ -109,7 +111,13 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         if isinstance(self.kernel, Prototypes):
             return prototype_averages(self.kernel, self.sigma, targets)
         if is_row_kernel(self.kernel):
-            return exact_averages(self.kernel, self.sigma, targets)
+            kernel = row_kernel(self.kernel)
+            return ExactAverages(
+                targets=targets,
+                unfitted=kernel,
+                kernel=kernel,
+                sigma_parameter=copied_sigma(self.sigma),
+            )
         sampler, selects = None, False
         if not isinstance(self.kernel, str):
             sampler, selects = self._sampler_and_choice
@@ -133,13 +141,14 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
 
     def _keeps_library(self, X):
         """Return whether a third-party transformer accepts the array library of X."""
-        transformer = self._transformer if is_foreign(X) else None
+        transformer = self._transformer
         if transformer is None or hasattr(transformer, "_fit_namespace"):  # built in
             return False
         return get_tags(transformer).array_api_support
 
     def _validated_queries(self, X):
-        return validate_rows(self, X, reset=False, keep_library=self._keeps_library(X))
+        keeps = is_foreign(X) and self._keeps_library(X)
+        return validate_rows(self, X, reset=False, keep_library=keeps)
 
     @staticmethod
     def _sums(keys, rows, **options):
@@ -253,7 +262,9 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
             self._warn_of_sums()
             return
         if value.selects_sigma:
-            self._warn_of_coarse_features(value.solution)
+            comparison = value.solution.comparison
+            if comparison is not None and comparison.are_coarse:
+                self._warn_of_coarse_features(value.solution)
             return  # sigma was chosen by an error that includes that of the features
         step = max(1, batch.X.shape[0] // _N_CHECKED)
         rows = taken(batch.X, np.arange(0, batch.X.shape[0], step))
@@ -271,10 +282,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
 
     def _warn_of_coarse_features(self, keys):
         """Warn if the exact kernel is clearly more accurate than the features."""
-        found = keys.comparison
-        if found is None or not found.are_coarse:
-            return
-        name = type(self).__name__
+        found, name = keys.comparison, type(self).__name__
         score = "accuracy" if keys.targets.are_labels else "R^2"
         warn(
             f"{keys.n_components} features are too few: on a sample of {found.n_rows} "
@@ -300,16 +308,15 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
                 UserWarning,
             )
 
-    def _warn_unreliable(self, n_rows, instead):
-        if n_rows:
-            warn(
-                f"For {n_rows} rows, the sum of the kernel weights is zero or smaller "
-                "than the error of the random features, so the averages are "
-                f"unreliable; {instead}. To avoid this, increase n_components, "
-                "decrease sigma, or use positive features (OPRFSampler) or the exact "
-                "kernel (kernel='gaussian').",
-                ApproximationWarning,
-            )
+    @staticmethod
+    def _warn_unreliable(n_rows, instead):
+        warn(
+            f"For {n_rows} rows, the sum of the kernel weights is zero or smaller than "
+            f"the error of the random features, so the averages are unreliable; "
+            f"{instead}. To avoid this, increase n_components, decrease sigma, or use "
+            "positive features (OPRFSampler) or the exact kernel (kernel='gaussian').",
+            ApproximationWarning,
+        )
 
     def __sklearn_array_api_convert__(self, converter: Any) -> Self:
         """Return a copy with arrays of another library; scikit-learn calls this."""

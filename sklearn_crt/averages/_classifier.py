@@ -261,7 +261,8 @@ class NadarayaWatsonClassifier(
             scores = xp.where(empty[:, None], prior, scores)
             blocks.append(function(scores, prior, weight, totals))
             n_unreliable += int(xp.count_nonzero(unreliable))
-        self._warn_unreliable(n_unreliable, instead)
+        if n_unreliable:
+            self._warn_unreliable(n_unreliable, instead)
         return joined(blocks)
 
     def predict(self, X: TableLike) -> np.ndarray:

@@ -21,7 +21,7 @@ from ..life_cycle.fitted import (
     no_step,
 )
 from ..rows import Sigma, Statistics, resolve_sigma
-from ..samplers._kernel_parameter import RowKernel, copied_sigma, is_auto, row_kernel
+from ..samplers._kernel_parameter import RowKernel, is_auto
 from ._kernel_rows import DrawnRows, KernelRows, Part, joined_parts
 from ._sigma_choice import (
     N_KEYS,
@@ -31,7 +31,8 @@ from ._sigma_choice import (
 )
 from ._targets import Targets
 
-_SEED = 0, 0, 0, 0  # seed of the sample of rows for sigma="median"
+# with the seed of the sample of rows for sigma="median"
+_NO_ROWS = Statistics((0, 0, 0, 0))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -70,7 +71,7 @@ class RowAverages(Averages):
     unfitted: Any  # a copy of the parameter ``kernel`` of the estimator
     kernel: RowKernel
     sigma_parameter: Sigma
-    statistics: Statistics
+    statistics: Statistics = _NO_ROWS
 
     @property
     def _is_auto(self) -> bool:
@@ -113,18 +114,6 @@ class RowAverages(Averages):
                     f"merge requires the same {name} in both estimators, got {mine!r} "
                     f"and {theirs!r}."
                 )
-
-
-def exact_averages(kernel: Any, sigma: Sigma, targets: Targets) -> ExactAverages:
-    """Return the averages of an estimator before any rows are added."""
-    kernel = row_kernel(kernel)
-    return ExactAverages(
-        targets=targets,
-        unfitted=kernel,
-        kernel=kernel,
-        sigma_parameter=copied_sigma(sigma),
-        statistics=Statistics(_SEED),
-    )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -324,10 +324,11 @@ class NadarayaWatsonRegressor(
                 empty = share[:, 0] < 1
             blocks.append(block)
             n_unreliable += int(xp.count_nonzero(empty))
-        self._warn_unreliable(
-            n_unreliable,
-            "the mean of the targets is predicted there, in part or altogether",
-        )
+        if n_unreliable:
+            instead = (
+                "the mean of the targets is predicted there, in part or altogether"
+            )
+            self._warn_unreliable(n_unreliable, instead)
         # in the widest dtype, because large targets may require its precision
         return joined(blocks)
 

@@ -263,7 +263,6 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, ABC):
 
     def _warn_after_fit(self, batch: Batch) -> None:
         """Warn if the fitted model is unreliable, given the rows it was fitted on."""
-        self._warn_of_sums()
 
     def _warn_of_sums(self) -> None:
         """Warn if the model is unreliable, judging from the fitted value alone."""
@@ -280,7 +279,8 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, ABC):
             part.call_on_fit_task_begin(estimator=self)
             part.call_on_fit_task_end(estimator=self)
 
-        model = without_value(self)  # a copy, so that a fit that fails changes nothing
+        model = copied(self)  # so that a fit that fails changes nothing
+        vars(model).pop("_value", None)
         batch = model._read(X, *rest, first=True, final=True)
         model._note_params()
         call = blas_for_fit(batch.X.shape[0])

@@ -16,6 +16,7 @@ from .._compat import _check_partial_fit_first_call, _fit_context, warn
 from .._values import check_same_params
 from ..arrays.namespaces import (
     asarray_like,
+    is_foreign,
     namespace_of,
     taken,
     to_host,
@@ -106,6 +107,7 @@ class SupervisedLifeCycle(OutOfFoldMixin, TargetsLifeCycle):
     _validated: Any = validate_rows  # also returns y if y is among the options
     _keeps_rows = False  # whether ``fit`` keeps the rows, and therefore copies them
     kernel: Any
+    _class_factors: Any  # of ``LabelsMixin``
     _transformer: Any  # computes the features; None if the rows are the features
 
     @_fit_context(prefer_skip_nested_validation=False)
@@ -153,7 +155,7 @@ class SupervisedLifeCycle(OutOfFoldMixin, TargetsLifeCycle):
         return self._fit_value(X, y, sample_weight, groups)
 
     def _keeps_library(self, X: Any) -> bool:
-        """Return whether arrays of other libraries are kept rather than converted."""
+        """Return whether X, of another library, is kept rather than converted."""
         return False
 
     def _read(  # type: ignore[override]
@@ -176,14 +178,15 @@ class SupervisedLifeCycle(OutOfFoldMixin, TargetsLifeCycle):
         copy = not final or few or self._keeps_rows
         options = {"copy": copy, "y": plain_targets(y)}
         options |= self._y_checks
-        options["keep_library"] = self._keeps_library(X)
+        options["keep_library"] = is_foreign(X) and self._keeps_library(X)
         X, y = self._validated(X, reset=first, **options)
         if isinstance(self.kernel, FrozenEstimator):
             check_names(self, self.kernel)
         y = to_namespace_of(self._check_targets(y, first, final), X)
         n_given = X.shape[0]
-        factors = self._class_factors(X, y, sample_weight, final)
-        if factors is not None:
+        factors = None
+        if getattr(self, "class_weight", None) is not None:
+            factors = self._class_factors(X, y, sample_weight, final)
             own = asarray_like(factors, read_weights(X, sample_weight))
             sample_weight = read_weights(X, sample_weight) * taken(own, y)
         X, y, weights, dropped = weighted_rows(X, y, sample_weight)
@@ -192,12 +195,8 @@ class SupervisedLifeCycle(OutOfFoldMixin, TargetsLifeCycle):
 
     def _value_for(self, batch: Batch, step: Step = no_step) -> Any:
         if self.metric is None and batch.groups is None:
-            return super()._value_for(batch, step)
+            return self._empty_value(batch).fitted(batch, step)
         return self._value_with_folds(batch, step)
-
-    def _class_factors(self, X: Any, y: Any, sample_weight: Any, final: bool) -> Any:
-        """Return the class weights, or None if all of them are 1."""
-        return None
 
     def _check_same_model(self, other: Any) -> None:
         self._check_same_targets(other)
@@ -258,15 +257,14 @@ class LabelsMixin:
     """The ``partial_fit`` method and the class weights of classifiers."""
 
     classes_: np.ndarray
+    class_weight: Any = None
     _y_checks: dict = {}
     _check_targets = label_codes
     _check_same_targets = check_same_classes
 
     def _class_factors(self, X: Any, y: Any, sample_weight: Any, final: bool) -> Any:
-        """Return the class weights, or None if all of them are 1."""
-        class_weight = getattr(self, "class_weight", None)
-        if class_weight is None:
-            return None
+        """Return the class weights, given the codes of the labels."""
+        class_weight: Any = self.class_weight
         y, n_classes = to_host(y), self.classes_.size
         if not isinstance(class_weight, str):
             options = {"classes": self.classes_, "y": self.classes_[y]}

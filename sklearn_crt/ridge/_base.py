@@ -225,7 +225,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
 
     def _warn_after_fit(self, batch):
         warn_of_repeated_rows(batch.X, batch.y, type(self).__name__)
-        super()._warn_after_fit(batch)
+        self._warn_of_sums()
 
     def _warn_of_sums(self):
         """Warn if the weights are too large to be counts of repeated rows."""

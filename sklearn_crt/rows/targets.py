@@ -145,7 +145,7 @@ def as_numbers(y: Array) -> Array:
     y = xp.astype(y, float_types(y)[0])
     assert_all_finite(y, input_name="y")  # the conversion may have turned text into nan
     least, most = _limits(xp.finfo(y.dtype), _RANGE)
-    outside = _outside(_sizes(y), least, most)
+    outside = _sizes_outside(y, least, most)
     if outside.size:
         raise ValueError(
             f"The largest absolute value of y must be 0 or between {least:.0e} and "
@@ -156,14 +156,10 @@ def as_numbers(y: Array) -> Array:
     return y
 
 
-def _sizes(y: Array) -> np.ndarray:
-    """Return the largest absolute value of each output, on the host in float64."""
+def _sizes_outside(y: Array, least: float, most: float) -> np.ndarray:
+    """Return the largest absolute values of outputs that are outside a range, or 0."""
     xp = namespace_of(y)
-    return to_host(xp.max(xp.abs(y), axis=0)).reshape(-1).astype(np.float64)
-
-
-def _outside(sizes: np.ndarray, least: float, most: float) -> np.ndarray:
-    """Return those sizes that lie outside a range and are not 0."""
+    sizes = to_host(xp.max(xp.abs(y), axis=0)).reshape(-1).astype(np.float64)
     return sizes[(sizes > most) | ((sizes > 0) & (sizes < least))]
 
 
@@ -302,7 +298,7 @@ def _check_range(y: Array, weights: Array) -> None:
         math.sqrt(end) / math.sqrt(largest)
         for end in _limits(limits, _RANGE_OF_PRODUCTS)
     )
-    sizes = _outside(_sizes(y), least, most)
+    sizes = _sizes_outside(y, least, most)
     if sizes.size:
         raise ValueError(
             f"With sample weights up to {largest:.3g} the largest absolute value of y "

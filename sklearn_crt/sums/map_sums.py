@@ -92,10 +92,12 @@ class MapSums(LearnedValue):
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
         value = super().fitted(batch, step)
-        # so that a model that is loaded from a file need not learn its map again
-        sampler = with_solution(value.known.sampler)
-        if sampler is value.known.sampler:
+        sampler = value.known.sampler
+        learned = sampler._value if isinstance(sampler, LifeCycle) else None
+        if not isinstance(learned, LearnedValue) or learned.known is not None:
             return value
+        # so that a model that is loaded from a file need not learn its map again
+        sampler = with_value(sampler, replace(learned, known=learned.solution))
         return replace(value, known=replace(value.known, sampler=sampler))
 
     def frozen(self) -> Self:
@@ -152,14 +154,6 @@ def frozen_sampler(sampler: Any) -> Any:
     """Return a frozen copy of a sampler of this package, or another transformer."""
     # a FrozenEstimator is not a LifeCycle
     return frozen_copy(sampler) if isinstance(sampler, LifeCycle) else sampler
-
-
-def with_solution(sampler: Any) -> Any:
-    """Return a copy of a sampler whose pickle contains what it has learned."""
-    value = sampler._value if isinstance(sampler, LifeCycle) else None
-    if not isinstance(value, LearnedValue) or value.known is not None:
-        return sampler
-    return with_value(sampler, replace(value, known=value.solution))
 
 
 def _fitted_with(sampler: Any, batch: Batch) -> tuple[Any, bool]:
