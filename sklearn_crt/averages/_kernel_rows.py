@@ -133,10 +133,6 @@ class StoredRows(NamedTuple):
     # (x, -|x|^2 / 2, 1) for each row x; None if one matrix product does not suffice
     stacked: np.ndarray | None
 
-    def queries(self, X: Rows) -> Inputs:
-        """Return queries multiplied by sigma."""
-        return self.frame.rows(as_kind(X, self.kind))
-
     def blocks(self, size: int) -> Iterator[tuple[slice, StoredRows]]:
         """Yield slices of at most ``size`` rows, with the stored rows of each slice."""
         n_rows = self.rows.shape[0]
@@ -188,7 +184,7 @@ class KernelRows(Value):
         if isinstance(self.targets, LocalLinear):
             size = min(4 * size, max(_PAIRS // stored.rows.shape[0], _LEAST_QUERIES))
         for rows in gen_batches(X.shape[0], size):
-            queries = stored.queries(X[rows, ...])
+            queries = stored.frame.rows(as_kind(X[rows, ...], stored.kind))
             if stored.stacked is None or own is not None:
                 left = None if own is None else own[rows]
                 parts = self._scaled_sums(stored, queries, workspace, left, measured)
@@ -447,7 +443,7 @@ def log_kernels(
     stored.frame.check(X)
     size = max(1, within_working_memory(_BYTES) // (8 * stored.rows.shape[0]))
     for batch in gen_batches(X.shape[0], size):
-        queries = stored.queries(X[batch])
+        queries = stored.frame.rows(as_kind(X[batch], stored.kind))
         logs = keys.log_kernel(queries, stored.rows).astype(np.float64, copy=False)
         if own is not None:
             leave_out(logs, own[batch])

@@ -193,10 +193,16 @@ class LocalLinear(Targets):
             kernel *= weights
         if not isinstance(kernel, np.ndarray):
             kernel = namespace_of(kernel).where(kept, kernel, 0.0)
-        elif whole or _are_many(kept, columns.shape[1]):
-            kernel *= kept
         else:
-            return self._moments_of_kept(kernel, kept, columns)
+            (n_queries, n_rows), width = kept.shape, columns.shape[1]
+            # Gathering a row takes a few times as long as including it in a product for
+            # all queries, and the overhead of each query is that of gathering 250 rows.
+            # Products of columns, once per batch, take as long as a few queries.
+            n_gathered = np.count_nonzero(kept) + 250 * n_queries
+            are_many = (2 + 50 / width) * n_gathered > (n_queries + 16) * n_rows
+            if not (whole or are_many):
+                return self._moments_of_kept(kernel, kept, columns)
+            kernel *= kept
         if whole:
             return kernel @ whole[0]
         return sum(
@@ -425,18 +431,6 @@ class Planes(LocalLinear):
 def _upper(d: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices of the upper triangle of a d x d matrix."""
     return np.triu_indices(d)
-
-
-def _are_many(kept: np.ndarray, width: int) -> bool:
-    """Return whether multiplying all rows is faster than gathering only the used rows.
-
-    Gathering a row takes a few times as long as including it in a product for all
-    queries, and the overhead of each query is that of gathering 250 rows. Computing the
-    products of columns, once per batch, takes as long as a few queries.
-    """
-    n_queries, n_rows = kept.shape
-    n_gathered = np.count_nonzero(kept) + 250 * n_queries
-    return (2 + 50 / width) * n_gathered > (n_queries + 16) * n_rows
 
 
 def _products(x: Array, t: Array) -> Array:

@@ -117,8 +117,16 @@ def best_multiple(
     def batches(multiples):
         for batch in gen_batches(n_queries, _QUERY_ROWS):
             queries, own = rows.take(batch), np.arange(batch.start, batch.stop)
-            path = _path_over_other_rows(kernel, queries, own, blocks, multiples)
-            values = [tuple(sums.values for sums in found) for found in path]
+            totals: list[Any] = [None for _ in multiples]  # sums over all other rows
+            for some, keys, of_keys, row_weights in blocks:
+                left = own, some.start, row_weights
+                path = path_sums(kernel, queries, keys, of_keys, multiples, *left)
+                for k, found in enumerate(path):
+                    if totals[k] is not None:
+                        pairs = zip(totals[k], found, strict=True)
+                        found = tuple(total.plus(more) for total, more in pairs)
+                    totals[k] = found
+            values = [tuple(sums.values for sums in found) for found in totals]
             yield queries, encoded[batch], of_errors[batch], values
 
     finer = (_HALVES if is_fit else _QUARTERS) if refined else np.ones(1)
@@ -194,26 +202,6 @@ def path_sums(
         with np.errstate(over="ignore"):  # overflows if no row has weight
             log_scale = np.maximum(log_scale * 2.0**step, least_log(log_scale))
         yield found(weights, log_scale)
-
-
-def _path_over_other_rows(
-    kernel: RowKernel,
-    queries: Inputs,
-    own: np.ndarray,
-    blocks: list[tuple[slice, Inputs, np.ndarray, np.ndarray | None]],
-    multiples: np.ndarray,
-) -> list[tuple[LogSum, ...]]:
-    """Return the kernel sums over all rows but the query, whose position is ``own``."""
-    totals: list[Any] = [None for _ in multiples]
-    for rows, keys, targets, weights in blocks:
-        left = own, rows.start, weights
-        path = path_sums(kernel, queries, keys, targets, multiples, *left)
-        for k, found in enumerate(path):
-            if totals[k] is not None:
-                pairs = zip(totals[k], found, strict=True)
-                found = tuple(total.plus(some) for total, some in pairs)
-            totals[k] = found
-    return totals
 
 
 def _search(octaves, finer, batches, encoded, targets) -> Best:
@@ -563,10 +551,7 @@ def _sums_over_other_rows(
     for rows, mantissa, exponent in source.iter_log_features(X, key=True):
         sums = sums.with_rows(mantissa, exponent, encoded[rows])
     shift = sums.total.log_scale[:, 0]
-    index = source.frequency_index()
-    groups = group_columns(index, source.n_components)
-    shares = group_shares(index, source.n_components)
-    parts_of_sums = split_sums(targets.weight(sums.sums), groups)
+    groups = None  # of the features; needed only if terms may cancel
     keys = source.iter_log_features(X, key=True)
     queries = source.iter_log_features(X, key=False)
     for (rows, mantissa, exponent), (_, *key) in zip(queries, keys, strict=True):
@@ -579,6 +564,11 @@ def _sums_over_other_rows(
         found[rows] = np.where(np.abs(rest) > _REMAINDER * size, rest, 0)
         cancels = find_cancelling(mantissa, sums.signed)
         if cancels is not None:
+            if groups is None:
+                index = source.frequency_index()
+                groups = group_columns(index, source.n_components)
+                shares = group_shares(index, source.n_components)
+                parts_of_sums = split_sums(targets.weight(sums.sums), groups)
             own = targets.weight(encoded[rows])[:, None]
             parts = (weights * features) @ split_sums(np.ones(groups.size), groups)
             parts = weights @ parts_of_sums - parts * own

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from ..arrays.loops import one_hot_weights
 from ..averages._local_fits import LocalLinear
 from ..averages._sigma_choice import Best, best_multiple
 from ..averages._targets import OneHot, RegressionTargets
-from ..life_cycle.fitted import Step, computed_once, no_step
+from ..life_cycle.fitted import Step, no_step
 from ..maps import Gaussian
 from ..rows import Frame
 from ..rows.statistics import varying_columns
@@ -52,6 +52,7 @@ class TrainingRows:
     codes: np.ndarray  # (n_rows,) for labels, or (n_rows, n_outputs)
     targets: np.ndarray  # (n_rows, n_outputs), one-hot for labels, standardised
     eps: float  # machine epsilon of the dtype in which the rows were given
+    by_class: bool  # whether the targets are labels
 
     @classmethod
     def of(
@@ -74,23 +75,13 @@ class TrainingRows:
         varies, mean, deviation = varying_columns(targets, weights)
         targets = (targets[:, varies] - mean) / deviation
         codes = codes if by_class else targets
-        return cls(X, weights, codes, targets, eps)
-
-    @cached_property
-    def by_class(self) -> bool:
-        """Whether the targets are labels."""
-        return self.codes.ndim == 1
+        return cls(X, weights, codes, targets, eps, by_class)
 
     @cached_property
     def n_held(self) -> int:
         """Number of rows that are predicted in the comparison."""
         least, most = (int(share * len(self.X)) for share in _SHARES)
         return min(_MOST_HELD, max(least, min(most, _ENOUGH)))
-
-    @cached_property
-    def n_seen(self) -> int:
-        """Number of rows from which metrics are learned in the comparison."""
-        return len(self.X) - self.n_held
 
 
 class Parameters(NamedTuple):
@@ -152,7 +143,8 @@ def best_metric(
             scores[name] = -error if table.by_class else 1 - error / n_outputs
             step()
         learner, method = candidates[int(np.argmin(errors))]
-        n_rows = table.n_seen if table.n_seen >= _MANY else n_rows
+        n_seen = n_rows - table.n_held
+        n_rows = n_seen if n_seen >= _MANY else n_rows
         if table.by_class:
             shares = np.exp((1 - errors / errors.min()) / _TOLERANCE)
             learner, parts = linear, []
@@ -179,6 +171,9 @@ class Learner:
     parameters: Parameters
     hats: bool
     step: Step
+    # results of ``root`` and ``fit``
+    roots: dict[tuple[str, int], np.ndarray] = field(default_factory=dict)
+    fits: dict[str, Best] = field(default_factory=dict)
 
     @cached_property
     def features(self) -> ColumnFeatures:
@@ -201,8 +196,10 @@ class Learner:
         """Learn a metric L L' from the first rows, and return L."""
         # -> (n_features, r)
         n_rows = min(n_rows, MOST_ROWS.get(method, n_rows))
-        name = "root", method, n_rows
-        return computed_once(self, name, lambda: self._learn(method, n_rows))
+        name = method, n_rows
+        if name not in self.roots:
+            self.roots[name] = self._learn(*name)
+        return self.roots[name]
 
     def _learn(self, method: str, n_rows: int) -> np.ndarray:
         S, table, seed = self.S[:n_rows], self.table, self.parameters.seed
@@ -244,11 +241,11 @@ class Learner:
 
     def fit(self, method: str) -> Best:
         """Return the sigma and targets of local linear fits with the lowest error."""
-        return computed_once(self, ("fit", method), lambda: self._search(method))
-
-    def _search(self, method: str) -> Best:
+        if method in self.fits:
+            return self.fits[method]
         table, last = self.table, slice(None, -_KEYS - 1, -1)
-        n_rows = min(table.n_seen, _MANY) if method == "agop" else table.n_seen
+        n_rows = len(table.X) - table.n_held
+        n_rows = min(n_rows, _MANY) if method == "agop" else n_rows
         root = self.root(method, n_rows)
         rows = Frame(self.unit).rows(self.S[last] @ self.components(root).T)
         weights, codes = table.weights[last], table.codes[last]
@@ -258,7 +255,9 @@ class Learner:
         encoded = targets.encode(codes, weights, np.float64, rows)
         options = Gaussian(), rows, encoded, targets, len(weights)
         n_queries = max(1, table.n_held)
-        return best_multiple(*options, _OCTAVES, n_queries, refined=False)
+        best = best_multiple(*options, _OCTAVES, n_queries, refined=False)
+        self.fits[method] = best
+        return best
 
     def metric(self, method: str, root: np.ndarray, scores: dict[str, float]) -> Metric:
         """Return the map together with its mean derivatives at the training rows."""

@@ -88,11 +88,6 @@ class MetricValue(SampleValue):
         return best_metric(rows, parameters, step)
 
 
-def _in_metric_of(value: MetricValue, rows: Any) -> np.ndarray:
-    metric = value.solution
-    return mapped(metric.features, metric.components, rows)
-
-
 class LearnedMetric(
     BatchesMixin,
     ClassNamePrefixFeaturesOutMixin,
@@ -381,7 +376,7 @@ class LearnedMetric(
         """
         model, rows = self._query(X, "transform")
         refuse_device(model, rows, "")
-        return to_namespace_of(_in_metric_of(model._value, rows), X)
+        return to_namespace_of(model._features(rows), X)
 
     def _slopes_before(self, slopes: np.ndarray, rows: Any) -> np.ndarray:
         """Return derivatives by the columns of validated rows, by the chain rule.
@@ -401,7 +396,7 @@ class LearnedMetric(
 
     def _mapped(self, rows: Any) -> Array:
         """Transform validated rows, regardless of the configured output container."""
-        return to_namespace_of(_in_metric_of(self._value, rows), rows)
+        return to_namespace_of(self._features(rows), rows)
 
     def _features(self, X: Rows) -> np.ndarray:
         """Return the transformed validated rows, whatever ``set_output`` requests."""

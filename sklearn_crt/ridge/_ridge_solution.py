@@ -206,11 +206,14 @@ class Regression:
         self.n_rows = weight / self.unit
         self.moments = moments if fit_intercept else moments.about_zero()
         self._n_fixed, self._class_shares = int(fit_intercept), class_shares
+        # variance of the mean target, relative to the noise variance
+        self.mean_variance = self._n_fixed / self.moments.weight
         self._shared = class_shares is not None
         self._decompose(moments, penalty, rows)
         self._is_auto = isinstance(alphas, str)
         self.alphas = self._grid() if self._is_auto else alphas / self.unit
         self._candidates = self.alphas * self.unit if self._is_auto else alphas
+        self._fit_each()
         self._leave_one_out(rows)
 
     def _decompose(
@@ -283,33 +286,17 @@ class Regression:
         least = _LEAST * self.values.sum() / self.moments.weight
         return np.geomspace(max(least, 4 * self._tiny), _MOST * most, N_ALPHAS)
 
-    @cached_property
-    def inverse(self) -> np.ndarray:
-        """1 / (w + alpha) for each penalty, or 0 if both vanish: (r, n_alphas)."""
+    def _fit_each(self) -> None:
+        """Compute the inverse, the freedom and the residuals for each penalty."""
+        # 1 / (w + alpha), or 0 if both vanish: (r, n_alphas)
         sums = self.values[:, None] + self.alphas
         least = np.where(self.alphas == 0, self._tiny * len(self.values), 0)
-        return np.divide(1, sums, out=np.zeros_like(sums), where=sums > least)
-
-    @cached_property
-    def degrees_of_freedom(self) -> np.ndarray:
-        """Trace of the hat matrix for each penalty, (n_alphas,)."""
-        return self.values @ self.inverse
-
-    @cached_property
-    def freedom(self) -> np.ndarray:
-        """Residual degrees of freedom for each penalty, (n_alphas,)."""
-        return self.n_rows - self._n_fixed - self.degrees_of_freedom
-
-    @cached_property
-    def residuals(self) -> np.ndarray:
-        """Sums of squared residuals, (n_alphas, k)."""
+        self.inverse = np.divide(1, sums, out=np.zeros_like(sums), where=sums > least)
+        # residual degrees of freedom, (n_alphas,), from the trace of the hat matrix
+        self.freedom = self.n_rows - self._n_fixed - self.values @ self.inverse
+        # sums of squared residuals, (n_alphas, k)
         left = (1 - self.values[:, None] * self.inverse) ** 2
-        return np.maximum(self._rest + left.T @ self._explained, 0)
-
-    @property
-    def mean_variance(self) -> float:
-        """Variance of the mean target, relative to the noise variance."""
-        return self._n_fixed / self.moments.weight
+        self.residuals = np.maximum(self._rest + left.T @ self._explained, 0)
 
     def _leave_one_out(self, rows: SampledRows) -> None:
         """Compute leave-one-out errors.
@@ -445,7 +432,8 @@ class Regression:
         known = freedom > 1e-10 * self.n_rows
         noise = rss / np.where(known, freedom, 1)
         few = noise < _INTERPOLATED * self._total / self.moments.weight
-        noise = np.where(few, np.maximum(noise, self._left_out_noise), noise)
+        if few.any():
+            noise = np.where(few, np.maximum(noise, self._left_out_noise), noise)
         return np.where(known, noise, np.inf)
 
     @property

@@ -124,10 +124,6 @@ class SamplerValue(FittedValue):
         seed = Statistics.seeded(random_state).seed
         return replace(self, map=None).with_map(replace(self.statistics, seed=seed))
 
-    def with_sigma(self, sigma: Sigma) -> SamplerValue:
-        """Return the result of fitting to the same rows with another sigma."""
-        return self.with_param("sigma", sigma).with_map()
-
     def with_n_components(self, n_components: int) -> SamplerValue:
         """Return the result of fitting to the same rows with more or fewer features."""
         value = self.with_param("n_components", n_components)
@@ -411,7 +407,7 @@ class BaseFeatureSampler(
         value = self._value
         value.check_can_grow("with_sigma")
         noted = {"sigma": sigma, "_map_use": MapUse()}
-        return with_value(self, value.with_sigma(sigma), noted)
+        return with_value(self, value.with_param("sigma", sigma).with_map(), noted)
 
     def _read(  # type: ignore[override]
         self, X: Any, y: Any, X_key: Any, weights: Any, *, first: bool, final: bool
