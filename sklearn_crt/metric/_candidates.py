@@ -11,6 +11,7 @@ from scipy.linalg import eigh
 
 from .._compat import cached_property
 from ..arrays.loops import one_hot_weights
+from ..arrays.threads import with_one_blas_thread
 from ..averages._local_fits import LocalLinear
 from ..averages._sigma_choice import Best, best_multiple
 from ..averages._targets import OneHot, RegressionTargets
@@ -18,8 +19,9 @@ from ..life_cycle.fitted import Step, no_step
 from ..maps import Gaussian
 from ..rows import Frame
 from ..rows.statistics import varying_columns
+from ..samplers._column_sigmas import STAGES, most_evidence
 from ._columns import ColumnFeatures
-from ._gradients import MOST_ROWS, learn_agop, learn_evidence, learn_nca
+from ._gradients import learn_agop, learn_nca
 
 MOST_COLUMNS = 24  # default limit on the number of output columns
 _KEYS = 1500  # limit on the number of rows in the comparison
@@ -36,6 +38,8 @@ _TOLERANCE, _LEAST_SHARE = 0.05, 0.02
 # In the comparison, AGOP learns from at most this number of rows. With more rows, the
 # metrics are not learned again from all rows.
 _MANY = 2500
+# maximum numbers of rows from which metrics are learned
+_MOST_ROWS = {"evidence": STAGES[-1][0], "agop": 2**13}
 _ROUNDING = 1e-14  # smaller variances, relative to the largest, are rounding errors
 _MOST_HELD = 500  # limit on the number of held-out rows in the comparison of candidates
 # A quarter of the rows is held out, so that candidates are learned from most of them.
@@ -195,7 +199,7 @@ class Learner:
     def root(self, method: str, n_rows: int) -> np.ndarray:
         """Learn a metric L L' from the first rows, and return L."""
         # -> (n_features, r)
-        n_rows = min(n_rows, MOST_ROWS.get(method, n_rows))
+        n_rows = min(n_rows, _MOST_ROWS.get(method, n_rows))
         name = method, n_rows
         if name not in self.roots:
             self.roots[name] = self._learn(*name)
@@ -270,6 +274,27 @@ class Learner:
         deviation = np.zeros(X.shape[1])
         deviation[features.kept] = features.deviation
         return Metric(method, scores, features, components, slopes, metric, deviation)
+
+
+def learn_evidence(
+    X: np.ndarray, targets: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Return a metric that combines evidence-maximising scales with gradients.
+
+    The scales shrink columns that are unrelated to the targets, and the gradients of
+    the posterior mean show the directions along which targets vary. At most the first
+    800 rows are used, so rows must be in random order. Their columns
+    must be standardised. The metric sums two matrices, each divided by its trace: the
+    diagonal matrix of squared scales, and the mean outer product of the gradients.
+    """
+    # X (n, d), targets (n, k), weights (n,) -> (d, d)
+    # its matrices are small, so several threads would only wait for each other
+    found = with_one_blas_thread(most_evidence, X, targets, weights)
+    process, parameters = found
+    squares = np.exp(2 * parameters[:-1])
+    products = process.gradient_products(parameters)
+    trace = max(np.trace(products), np.finfo(float).tiny)
+    return np.diag(squares / squares.sum()) + products / trace
 
 
 def root_of(M: np.ndarray) -> np.ndarray:

@@ -1,11 +1,8 @@
-"""Metrics learned from the evidence of a Gaussian process, from gradients, or by NCA.
+"""Metrics learned from gradients, or by neighbourhood components analysis (NCA).
 
-The scales of columns that maximise the evidence of a Gaussian process shrink columns
-that are unrelated to the targets, and the gradients of the posterior mean show the
-directions along which targets vary. AGOP, the average gradient outer product of ridge
-regression on cosines and sines, can be computed from more rows. Neighbourhood
-components analysis (NCA) minimises the error of kernel averages by gradient descent on
-minibatches.
+AGOP, the average gradient outer product of ridge regression on cosines and sines, shows
+the directions along which targets vary. NCA minimises the error of kernel averages by
+gradient descent on minibatches.
 """
 
 from __future__ import annotations
@@ -18,31 +15,9 @@ from scipy.linalg import lapack
 
 from ..arrays.loops import sq_distances, weights_from_logs
 from ..arrays.sincos import sincos
-from ..arrays.threads import with_one_blas_thread
-from ..samplers._column_sigmas import STAGES, most_evidence
 
-MOST_ROWS = {"evidence": STAGES[-1][0], "agop": 2**13}
 _FAR = 1e-20  # in NCA, weights below this proportion of the largest are ignored
 _RATE = 0.03  # initial learning rate of NCA, relative to the size of the initial matrix
-
-
-def learn_evidence(
-    X: np.ndarray, targets: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    """Return a metric that combines evidence-maximising scales with gradients.
-
-    At most the first 800 rows are used, so rows must be in random order. Their columns
-    must be standardised. The metric sums two matrices, each divided by its trace: the
-    diagonal matrix of squared scales, and the mean outer product of the gradients.
-    """
-    # X (n, d), targets (n, k), weights (n,) -> (d, d)
-    # its matrices are small, so several threads would only wait for each other
-    found = with_one_blas_thread(most_evidence, X, targets, weights)
-    process, parameters = found
-    squares = np.exp(2 * parameters[:-1])
-    products = process.gradient_products(parameters)
-    trace = max(np.trace(products), np.finfo(float).tiny)
-    return np.diag(squares / squares.sum()) + products / trace
 
 
 _MOST_FREQUENCIES = 384

@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 
-from sklearn_crt.metric import _gradients
+from sklearn_crt.metric import _candidates, _gradients
 from sklearn_crt.samplers import _column_sigmas
 
 PENALTIES = 1e-5, 1e-4, 1e-3, 1e-2  # relative to the total weight
@@ -85,7 +85,7 @@ def test_irrelevant_columns_are_shrunk(rng):
     """Of 20 columns one is linear, one is a sine, and no other has an effect."""
     X = rng.normal(size=(600, 20))
     y = X[:, 0] + np.sin(2 * X[:, 1]) + 0.2 * rng.normal(size=600)
-    M = _gradients.learn_evidence(X, y[:, None] / y.std(), np.ones(600))
+    M = _candidates.learn_evidence(X, y[:, None] / y.std(), np.ones(600))
     assert_allclose(M, M.T, atol=1e-12)
     assert_allclose(np.trace(M), 2)
     share = np.diagonal(M) / 2
