@@ -28,13 +28,13 @@ from ..samplers._column_sigmas import MOST_LEARNED, N_DRAWN, sigmas_of_columns
 from ..samplers._kernel_parameter import KernelLike, is_row_kernel
 from ..sums.map_sums import MapSums, check_n_columns, map_of
 from ._class_probabilities import ClippedIndicators, Link
-from ._equal_rows import merged_rows
 from ._feature_moments import (
     Moments,
     MomentSums,
     by_threads,
     chunks_of,
     features_of,
+    merged_rows,
     width_of,
 )
 from ._ridge_solution import Regression, SampledRows, Solution

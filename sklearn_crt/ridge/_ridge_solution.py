@@ -202,7 +202,8 @@ class Regression:
         # If weights are below 1 on average, they cannot be counts of repeated rows.
         # They are then divided by their mean, so that their sum is the number of rows.
         self.unit = min(1.0, self.mean_weight)
-        moments = moments.divided_by(self.unit)
+        if self.unit < 1:
+            moments = moments.divided_by(self.unit)
         self.n_rows = weight / self.unit
         self.moments = moments if fit_intercept else moments.about_zero()
         self._n_fixed, self._class_shares = int(fit_intercept), class_shares

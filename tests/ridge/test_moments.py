@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from sklearn_crt import RandomFeatureRidge, RandomFeatureRidgeClassifier
-from sklearn_crt.ridge import _equal_rows
+from sklearn_crt.ridge import _feature_moments
 from sklearn_crt.ridge._feature_moments import MomentSums
 
 
@@ -56,8 +56,8 @@ def test_equal_rows_are_merged(rng, monkeypatch, task, weighted):
     weights = rng.exponential(size=300) if weighted else None
     kind = RandomFeatureRidgeClassifier if labels else RandomFeatureRidge
     models = []
-    for most in (_equal_rows._MOST_DISTINCT, 0.0):
-        monkeypatch.setattr(_equal_rows, "_MOST_DISTINCT", most)
+    for most in (_feature_moments._MOST_DISTINCT, 0.0):
+        monkeypatch.setattr(_feature_moments, "_MOST_DISTINCT", most)
         model = kind(n_components=64, random_state=0)
         models.append(model.fit(X, y, sample_weight=weights))
     found, expected = (
