@@ -109,7 +109,8 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"plot_" if has_torch else r"plot_(?!44)",
     "ignore_pattern": r"__init__|notebooks",
-    "subsection_order": [f"../examples/{name}" for name in sections],
+    # notebooks: only their README becomes a section
+    "subsection_order": [f"../examples/{name}" for name in (*sections, "notebooks")],
     "within_subsection_order": "FileNameSortKey",
     "thumbnail_size": (660, 300),
     "image_scrapers": ("gallery_figures.scrape",),

@@ -1,6 +1,6 @@
 """
-A prediction interval, and the training rows behind a prediction
-================================================================
+Which training rows and which interval belong to a prediction?
+==============================================================
 
 How heavy is an abalone of a given length, in which interval do most weights lie, and on
 which observations is the prediction based? Local linear regression on 600 observations

@@ -1,6 +1,6 @@
 """
-Class probabilities from 50,000 rows in seconds
-===============================================
+How fast are calibrated probabilities from 50,000 rows?
+=======================================================
 
 What is the probability that a matrix product takes less than the median time? Predicted
 probabilities are calibrated if, for example, seven out of ten rows with a predicted

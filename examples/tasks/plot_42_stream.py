@@ -1,6 +1,6 @@
 """
-A stream of a million rows, with a penalty that is chosen along the way
-=======================================================================
+How is the penalty chosen in a stream of a million rows?
+========================================================
 
 Each batch of rows is read once and not stored. The model keeps the Gram matrix of the
 features, from which the coefficients for every penalty can be computed. The best

@@ -1,6 +1,6 @@
 """
-A Gaussian process on 100,000 rows
-==================================
+How is a Gaussian process fitted to 100,000 rows?
+=================================================
 
 A Gaussian process predicts a number and its standard deviation. The time to fit one
 grows with the cube of the number of rows, which limits it to a few thousand rows. With

@@ -1,6 +1,6 @@
 """
-Linear attention in a small torch model
-=======================================
+How accurate is a torch model with linear attention?
+====================================================
 
 A transformer classifies images of digits. After training, its attention is replaced by
 linear attention, whose time is proportional to the length of a sequence instead of its
