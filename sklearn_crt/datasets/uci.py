@@ -344,7 +344,7 @@ def fetch_uci(
     Notes
     -----
     The files of ``"banknote"``, ``"car"``, ``"cmc"``, ``"wifi"`` and ``"yeast"`` are
-    part of this package (CC BY 4.0; the authors are named in `DESCR`), so these data
+    part of this package (CC BY 4.0; the authors are named in ``DESCR``), so these data
     sets need neither a network nor a folder.
 
     For all other data sets, the function looks for a file with the correct SHA-256

@@ -193,13 +193,14 @@ class BaseTableModel(SimilarityMixin, TableLifeCycle):
         -------
         effects : Effects
             The effects of the ANOVA model multiplied by its weight, in the format of
-            :meth:`RandomFeatureRidge.effects`. The last effect, ``"remainder"``, is the
-            contribution of the other models; it is the only one if the ANOVA model has
-            weight 0. The intercept and the effects sum to the predictions or, for
-            classifiers, to the class probabilities; with two classes, to the
-            probability of the second class minus that of the first. For classifiers,
-            the remainder also contains the difference between the probabilities of the
-            ANOVA model and the linear scores from which they are computed.
+            :meth:`~sklearn_crt.RandomFeatureRidge.effects`. The last effect,
+            ``"remainder"``, is the contribution of the other models; it is the only one
+            if the ANOVA model has weight 0. The intercept and the effects sum to the
+            predictions or, for classifiers, to the class probabilities; with two
+            classes, to the probability of the second class minus that of the first. For
+            classifiers, the remainder also contains the difference between the
+            probabilities of the ANOVA model and the linear scores from which they are
+            computed.
         """
         model, V = self._query(X, "effects")
         mean, blend = model._predictions(V)
@@ -241,10 +242,10 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
 
     Numbers, categories, dates and missing values need no preprocessing. The prediction
     is a weighted average of the predictions of ridge regression with the ANOVA kernel
-    of :class:`AnovaSampler`, of local linear regression in a learned metric, and of
-    gradient boosting of decision trees. The first two models fit smooth functions, and
-    trees fit sharp edges and interactions of many columns. The weights minimise the
-    squared error of cross-validated predictions (stacking [1]_).
+    of :class:`~sklearn_crt.AnovaSampler`, of local linear regression in a learned
+    metric, and of gradient boosting of decision trees. The first two models fit smooth
+    functions, and trees fit sharp edges and interactions of many columns. The weights
+    minimise the squared error of cross-validated predictions (stacking [1]_).
 
     Parameters
     ----------
@@ -276,10 +277,10 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
     feature_importances_ : ndarray of shape (n_features,)
         Importance of each column of X; the importances sum to 1. It is the mean of the
         importances in the models, weighted by ``weights_``: those of the
-        :class:`AnovaSampler` for ``"ANOVA"`` and ``"logistic"``, which have the same
-        kernel, those of the :class:`LearnedMetric` for ``"local linear"``, and, for
-        ``"trees"``, square roots of the reduction of the loss by all splits of a
-        column.
+        :class:`~sklearn_crt.AnovaSampler` for ``"ANOVA"`` and ``"logistic"``, which
+        have the same kernel, those of the :class:`~sklearn_crt.LearnedMetric` for
+        ``"local linear"``, and, for ``"trees"``, square roots of the reduction of the
+        loss by all splits of a column.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -287,7 +288,8 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
 
     See Also
     --------
-    RandomFeatureRidge : Faster; with ``AnovaSampler()``, one of the three models.
+    sklearn_crt.RandomFeatureRidge :
+        Faster; with ``AnovaSampler()``, one of the three models.
     TableClassifier : The corresponding classifier.
 
     Notes
@@ -296,10 +298,10 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
     learned once from the rows outside the first fold, and only the coefficients are
     fitted in each fold and to all rows. With fewer rows, both the kernel and the metric
     are learned anew in each fold and from all rows. The metric is a
-    :class:`LearnedMetric` with ``method="evidence"``. The local linear model is left
-    out if its weight on the first fold is below 0.1, or below 0.25 for class
-    probabilities, and trees if their weight on the first fold is below 0.05. Trees are
-    those of :class:`~sklearn.ensemble.HistGradientBoostingRegressor` or
+    :class:`~sklearn_crt.LearnedMetric` with ``method="evidence"``. The local linear
+    model is left out if its weight on the first fold is below 0.1, or below 0.25 for
+    class probabilities, and trees if their weight on the first fold is below 0.05.
+    Trees are those of :class:`~sklearn.ensemble.HistGradientBoostingRegressor` or
     :class:`~sklearn.ensemble.HistGradientBoostingClassifier` with 100 iterations (fewer
     with many classes), unless another number has a cross-validated loss that is smaller
     by more than its standard error. In regression, predictions of each model may exceed
@@ -374,10 +376,11 @@ class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
     """Classification on raw tables by a weighted average of four models.
 
     The class probabilities are weighted averages of the predictions of four models:
-    ridge classification with the ANOVA kernel of :class:`AnovaSampler`, logistic
-    regression on the features of this kernel, the numbers and the one-hot encoded
-    categories, local linear classification in a learned metric, and gradient boosting
-    of decision trees. The weights minimise the log loss of cross-validated predictions.
+    ridge classification with the ANOVA kernel of :class:`~sklearn_crt.AnovaSampler`,
+    logistic regression on the features of this kernel, the numbers and the one-hot
+    encoded categories, local linear classification in a learned metric, and gradient
+    boosting of decision trees. The weights minimise the log loss of cross-validated
+    predictions.
 
     Parameters
     ----------
@@ -415,10 +418,10 @@ class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
     feature_importances_ : ndarray of shape (n_features,)
         Importance of each column of X; the importances sum to 1. It is the mean of the
         importances in the models, weighted by ``weights_``: those of the
-        :class:`AnovaSampler` for ``"ANOVA"`` and ``"logistic"``, which have the same
-        kernel, those of the :class:`LearnedMetric` for ``"local linear"``, and, for
-        ``"trees"``, square roots of the reduction of the loss by all splits of a
-        column.
+        :class:`~sklearn_crt.AnovaSampler` for ``"ANOVA"`` and ``"logistic"``, which
+        have the same kernel, those of the :class:`~sklearn_crt.LearnedMetric` for
+        ``"local linear"``, and, for ``"trees"``, square roots of the reduction of the
+        loss by all splits of a column.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -426,7 +429,8 @@ class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
 
     See Also
     --------
-    RandomFeatureRidgeClassifier : Faster; with ``AnovaSampler()``, one of the models.
+    sklearn_crt.RandomFeatureRidgeClassifier :
+        Faster; with ``AnovaSampler()``, one of the models.
     TableRegressor : The corresponding regressor, with details of the method.
 
     Examples
