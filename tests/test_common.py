@@ -19,7 +19,12 @@ from sklearn_crt import (
     RandomFeatureRidgeClassifier,
     TrigRBFSampler,
 )
-from sklearn_crt.samplers import AnchoredRBFSampler, ClusteredSampler, HybridSampler
+from sklearn_crt.samplers import (
+    AnchoredRBFSampler,
+    ClusteredSampler,
+    GaussianMixtureSampler,
+    HybridSampler,
+)
 from sklearn_crt.tables import TableClassifier, TableRegressor
 
 from .cases import sampler_cases, sampler_classes
@@ -33,7 +38,12 @@ FEW_FOLDS = {"n_folds": 2, "random_state": 0}
 AVERAGES = Classifier, Regressor  # and local linear fits, which are subclasses
 RIDGE = RandomFeatureRidge, RandomFeatureRidgeClassifier
 # samplers whose features depend on which rows are drawn
-SAMPLED = AnchoredRBFSampler, CentersRBFSampler, ClusteredSampler
+SAMPLED = (
+    AnchoredRBFSampler,
+    CentersRBFSampler,
+    ClusteredSampler,
+    GaussianMixtureSampler,
+)
 # their kernels, metrics and folds are chosen by leaving out rows, not weights
 LEARNED = AnovaSampler, TableClassifier, TableRegressor, LearnedMetric
 # Always: each public estimator, all but these as constructed.

@@ -1,10 +1,12 @@
 """Attention in linear time from feature maps, and exact attention for comparison."""
 
 from ._linear import fit_heads, fmm_attention, linear_attention
+from ._sampling import KeySampler
 from ._softmax import coreset_attention, softmax_attention
 from ._state import LinearAttentionState
 
 __all__ = [
+    "KeySampler",
     "LinearAttentionState",
     "coreset_attention",
     "fit_heads",
