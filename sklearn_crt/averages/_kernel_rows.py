@@ -380,8 +380,8 @@ def log_kernel(
         )
     if not xp.all(xp.isfinite(values) & (values >= 0)):
         raise ValueError(
-            "kernel must return finite values of at least 0, because they are weights, "
-            "but returned others."
+            "kernel must return finite values of at least 0, because they are used as "
+            "weights, but some of the returned values are negative or not finite."
         )
     with np.errstate(divide="ignore"):
         return xp.log(values)
