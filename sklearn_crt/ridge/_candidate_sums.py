@@ -24,9 +24,10 @@ from ..life_cycle.fitted import (
 from ..life_cycle.intervals import Errors, LeftOut
 from ..rows import Sigma
 from ..rows.row_sample import RowSample
+from ..samplers import BaseFeatureSampler
 from ..samplers._column_sigmas import MOST_LEARNED, N_DRAWN, sigmas_of_columns
 from ..samplers._kernel_parameter import KernelLike, is_row_kernel
-from ..sums.map_sums import MapSums, check_n_columns, map_of
+from ..sums.map_sums import MapSums, Transformer, check_n_columns, map_of
 from ._class_probabilities import ClippedIndicators, Link
 from ._feature_moments import (
     Moments,
@@ -119,6 +120,13 @@ class Settings:
         return weight, shares
 
 
+def added_moments(
+    one: tuple[tuple[Moments, ...], ...], other: tuple[tuple[Moments, ...], ...]
+) -> tuple[tuple[Moments, ...], ...]:
+    """Return the moments of the rows of both, for each sigma and each group."""
+    return tuple(tuple(map(add, *pair)) for pair in zip(one, other, strict=True))
+
+
 def with_n_components(sampler: Any, n_components: int) -> Any:
     """Return a fitted copy of a sampler with another number of features."""
     value = sampler._value
@@ -140,8 +148,8 @@ class RidgeSums(MapSums):
     selects_sigma: bool  # False once sigma has been chosen
     resizes: bool  # whether the number of rows determines the number of features
     sigmas_of_columns: tuple[np.ndarray, ...] = ()  # candidates, each (n_features,)
-    path: tuple[Any, ...] = ()  # (n_sigmas,), fitted samplers
-    moments: Any = ()  # (n_sigmas, n_groups), an array of Moments once there are any
+    path: tuple[Transformer | None, ...] = ()  # (n_sigmas,), fitted
+    moments: tuple[tuple[Moments, ...], ...] = ()  # (n_sigmas, n_groups)
     # a sample of the rows from which moments have been computed, drawn by weight
     sample: RowSample | None = None
     n_before: int = 0  # position of the first row, if other values precede this one
@@ -186,7 +194,7 @@ class RidgeSums(MapSums):
         if self.kept:
             return joined_batches(self.kept)
         sample = self.sample
-        if sample is None or not len(self.moments):
+        if sample is None or not self.moments:
             return None
         n_rows = sum(each.n_rows for each in self.moments[0])
         if len(sample.y) < n_rows:
@@ -209,7 +217,7 @@ class RidgeSums(MapSums):
         path, moments, sample = self.path or self._members(), self.moments, self.sample
         for batch in batches:
             new = self._moments_of(path, batch)
-            moments = moments + new if len(moments) else new
+            moments = added_moments(moments, new) if moments else new
             if sample is None:
                 most = _SAMPLED_ENTRIES // max(1, batch.X.shape[1])
                 size = min(_N_SAMPLED, max(_LEAST_SAMPLED, most))
@@ -222,8 +230,8 @@ class RidgeSums(MapSums):
     def _with_sums_from(self, other: Self) -> RidgeSums:
         assert self.sample is not None
         assert other.sample is not None
-        moments, sample = self.moments + other.moments, self.sample + other.sample
-        return replace(self, moments=moments, sample=sample)
+        moments = added_moments(self.moments, other.moments)
+        return replace(self, moments=moments, sample=self.sample + other.sample)
 
     def _check_same_map(self, other: Self) -> None:
         mine, theirs = ([map_of(s) for s in each.path] for each in (self, other))
@@ -239,7 +247,7 @@ class RidgeSums(MapSums):
         return replace(self, sampler=None, path=(None,) * len(self.path))
 
     # -------------------------------------------------------------------- sigma
-    def _members(self) -> tuple[Any, ...]:
+    def _members(self) -> tuple[Transformer | None, ...]:
         """Return a fitted sampler for each candidate sigma."""
         sampler = self.sampler
         if self.resizes and isinstance(sampler, LifeCycle):
@@ -248,6 +256,7 @@ class RidgeSums(MapSums):
             sampler = with_n_components(sampler, width)
         if not self.selects_sigma:
             return (sampler,)
+        assert isinstance(sampler, BaseFeatureSampler)  # others have no sigma
         few = sampler.n_features_in_ <= _FEW
         multiples = _OF_FEW if few else _MULTIPLES
         sigmas = [sampler.sigma_ * m for m in multiples]
@@ -257,24 +266,9 @@ class RidgeSums(MapSums):
     @property
     def _n_rows(self) -> float:
         """Number of training rows, or the sum of the weights if it is larger."""
+        assert isinstance(self.sampler, BaseFeatureSampler)
         rows = self.sampler._value.statistics.query
         return max(rows.weight, rows.n_rows)
-
-    @property
-    def _learns_columns(self) -> bool:
-        """Whether candidates with one sigma per column are learned."""
-        if not self.selects_sigma:
-            return False
-        few = 1 < self.sampler.n_features_in_ <= MOST_LEARNED
-        return few and is_row_kernel(self.settings.kernel)
-
-    def _with_columns_of(self, sample: RowSample) -> RidgeSums:
-        """Return the sums with one sigma per column, learned from the sample."""
-        X = as_kind(sample.X, np.ndarray)
-        codes = None if self.settings.n_classes is None else sample.y
-        known = X, self.settings.targets(sample.y), sample.weights, codes
-        found = sigmas_of_columns(*known, self.sampler.sigma_, self._n_rows)
-        return replace(self, sigmas_of_columns=found)
 
     def with_best_sigma_of(
         self, sampled: Callable[[int], RowSample], n_rows: int
@@ -285,9 +279,21 @@ class RidgeSums(MapSums):
         candidates are kept instead. ``sampled`` draws a sample of a given size from all
         ``n_rows`` rows.
         """
-        value = self
-        if self._learns_columns:
-            value = value._with_columns_of(sampled(N_DRAWN))
+        value, settings = self, self.settings
+        if self.selects_sigma and is_row_kernel(settings.kernel):
+            sampler = self.sampler
+            assert isinstance(sampler, BaseFeatureSampler)
+            if 1 < sampler.n_features_in_ <= MOST_LEARNED:
+                part = sampled(N_DRAWN)
+                found = sigmas_of_columns(
+                    as_kind(part.X, np.ndarray),
+                    settings.targets(part.y),
+                    part.weights,
+                    None if settings.n_classes is None else part.y,
+                    sampler.sigma_,
+                    self._n_rows,
+                )
+                value = replace(self, sigmas_of_columns=found)
         value = replace(value, path=value._members())
         size = value._n_rows_for_sigma(n_rows)
         if size is None:
@@ -335,36 +341,34 @@ class RidgeSums(MapSums):
         """Number of features, or None if it is unknown until features are computed."""
         return width_of(self.path)
 
-    def _moments_of(self, path: tuple[Any, ...], batch: Batch) -> np.ndarray:
+    def _moments_of(
+        self, path: tuple[Transformer | None, ...], batch: Batch
+    ) -> tuple[tuple[Moments, ...], ...]:
         """Return the moments of each group of a batch, (n_sigmas, n_groups)."""
         n_groups = 2 if self.settings.n_classes == 2 else 1
-        shape = len(path), n_groups
         X, Y, weights = batch.X, self.settings.targets(batch.y), batch.weights
         merged = merged_rows(X, Y, weights, by_sign=n_groups == 2)
         if merged is not None:
             X, Y, weights = merged[:3]
 
-        def groups_of(Y: np.ndarray) -> list[Any]:
+        def groups_of(Y: np.ndarray) -> list[slice | np.ndarray]:
             return [slice(None)] if n_groups == 1 else [Y[:, 0] < 0, Y[:, 0] > 0]
 
-        def add_up(part: slice) -> np.ndarray:
-            sums = np.array([MomentSums() for _ in range(len(path) * n_groups)])
+        def add_up(part: slice) -> tuple[tuple[Moments, ...], ...]:
+            sums = [[MomentSums() for _ in range(n_groups)] for _ in path]
             Y_part, weights_part = Y[part], weights[part]
             for rows, features in chunks_of(path, X[part]):
                 some, groups = Y_part[rows], groups_of(Y_part[rows])
-                for totals, Z in zip(sums.reshape(shape), features, strict=True):
+                for totals, Z in zip(sums, features, strict=True):
                     for total, group in zip(totals, groups, strict=True):
                         total.add(Z[group], some[group], weights_part[rows][group])
-            return np.array([total.moments() for total in sums]).reshape(shape)
+            return tuple(tuple(total.moments() for total in each) for each in sums)
 
-        found = reduce(add, by_threads(add_up, path, X))
+        found = reduce(added_moments, by_threads(add_up, path, X))
         if merged is None:
             return found
-        parts = [
-            [merged.completed(moments, group) for moments in of_group]
-            for of_group, group in zip(found.T, groups_of(Y), strict=True)
-        ]
-        return np.array(parts).T
+        groups = groups_of(Y)
+        return tuple(tuple(map(merged.completed, each, groups)) for each in found)
 
     # ---------------------------------------------------------------- solution
     def _learn(self, step: Step = no_step) -> Solution:

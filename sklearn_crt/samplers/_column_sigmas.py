@@ -165,7 +165,7 @@ def sigmas_of_columns(
     targets: np.ndarray,
     weights: np.ndarray,
     codes: np.ndarray | None,
-    default: float,
+    default: float | np.ndarray,
     n_rows: float,
 ) -> tuple[np.ndarray, ...]:
     """Return candidates for ridge regression, each with one sigma per column.

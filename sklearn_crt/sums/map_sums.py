@@ -12,11 +12,11 @@ import copy
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import TransformerMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import has_fit_parameter
 
@@ -35,6 +35,11 @@ from ..life_cycle.fitted import (
     with_value,
 )
 from ..maps import FeatureMap
+from ..rows import Rows
+from ..samplers import BaseFeatureSampler
+
+# what computes the features: a sampler, or a transformer of scikit-learn's interface
+Transformer: TypeAlias = BaseFeatureSampler | TransformerMixin
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -46,12 +51,12 @@ class MapSums(LearnedValue):
     rows, or None if the rows are used as features. The solution has a ``sampler``, too.
     """
 
-    sampler: Any
+    sampler: Transformer | None
     is_fixed: bool
     kept: tuple[Batch, ...] = ()  # rows whose features are summed once the map is fixed
 
     @staticmethod
-    def start(sampler: Any) -> dict[str, Any]:
+    def start(sampler: Transformer | None) -> dict[str, Any]:
         """Return the fields of a value without rows, for a sampler or transformer."""
         is_fixed = sampler is None or isinstance(sampler, FrozenEstimator)
         return {
@@ -130,7 +135,7 @@ class MapSums(LearnedValue):
 
     # --------------------------------------------------------------------- map
     @cached_property
-    def source(self) -> Any:
+    def source(self) -> FeatureMap | TransformerMixin | None:
         """The feature map or fitted transformer that computes the features, or None."""
         return map_of(self.sampler)
 
@@ -139,7 +144,7 @@ class MapSums(LearnedValue):
         return replace(self, sampler=None)
 
 
-def check_n_columns(sampler: Any, X: Any) -> None:
+def check_n_columns(sampler: Transformer | None, X: Rows) -> None:
     """Raise scikit-learn's error if the number of columns does not match."""
     expected = getattr(sampler, "n_features_in_", X.shape[1])
     if expected != X.shape[1]:
@@ -150,13 +155,13 @@ def check_n_columns(sampler: Any, X: Any) -> None:
         )
 
 
-def frozen_sampler(sampler: Any) -> Any:
+def frozen_sampler(sampler: Transformer | None) -> Transformer | None:
     """Return a frozen copy of a sampler of this package, or another transformer."""
     # a FrozenEstimator is not a LifeCycle
     return frozen_copy(sampler) if isinstance(sampler, LifeCycle) else sampler
 
 
-def _fitted_with(sampler: Any, batch: Batch) -> tuple[Any, bool]:
+def _fitted_with(sampler: Transformer, batch: Batch) -> tuple[Transformer, bool]:
     """Return a copy that is also fitted to a batch, and whether its map is fixed."""
     if isinstance(sampler, LifeCycle):
         return with_rows(sampler, *batch[:3]), False
@@ -171,14 +176,16 @@ def _fitted_with(sampler: Any, batch: Batch) -> tuple[Any, bool]:
     return sampler, not in_batches
 
 
-def third_party_features(source: Any, X: Any) -> Iterator[tuple[slice, Array, None]]:
+def third_party_features(
+    source: TransformerMixin | None, X: Rows
+) -> Iterator[tuple[slice, Array, None]]:
     """Yield slices of rows, and the features that a transformer computes from them.
 
     If the transformer is None, the rows themselves are the features.
     """
     for rows in row_chunks(X, X.shape[1]):
         chunk = X[rows, ...]
-        features = chunk if source is None else source.transform(chunk)
+        features: Any = chunk if source is None else source.transform(chunk)
         if sparse.issparse(features):
             features = features.toarray()
         if on_host(X):
@@ -192,7 +199,7 @@ def third_party_features(source: Any, X: Any) -> Iterator[tuple[slice, Array, No
         yield rows, features, None
 
 
-def map_of(sampler: Any) -> Any:
+def map_of(sampler: Transformer | None) -> Any:
     """Return the feature map of a sampler of this package, or the transformer itself.
 
     An estimator converts a table to a numerical matrix before it computes features.
