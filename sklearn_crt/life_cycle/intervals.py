@@ -488,7 +488,8 @@ class IntervalsMixin:
         With at least 200 rows, left-out errors of the rows are used, for which the
         parameters that ``fit`` selected are kept. If the model was fitted with groups,
         or with a metric, these are the errors for rows of left-out folds, and n is the
-        number of groups.
+        number of groups. The same holds for ridge regression with an ``AnovaSampler``
+        and fewer than 1000 rows, because the sampler is learned from the targets.
 
         References
         ----------

@@ -31,6 +31,7 @@ from .fitted import Batch, LifeCycle, Step, computed_once, no_step, without_valu
 
 METRIC_CONSTRAINTS = [HasMethods(["fit", "transform"]), None]
 FEW_ROWS = 200  # with fewer rows, intervals use the models of all folds
+_OF_FEW = "folds_of_few_rows"  # name under which their errors are cached
 _MOST_FOLDS = 10
 _FOLDS_OF_MANY = 5  # with at least FEW_ROWS rows
 _ENTRIES = 2**22  # number of values of which quantiles are computed at a time
@@ -421,6 +422,8 @@ class OutOfFoldMixin(LifeCycle):
 
     kernel: Any
     metric: Any = None
+    # with fewer rows, intervals are based on out-of-fold errors
+    _few_rows: int = FEW_ROWS
 
     @abstractmethod
     def _out_of_fold_predictions(
@@ -474,16 +477,26 @@ class OutOfFoldMixin(LifeCycle):
         They are None if leave-one-out errors are used instead. For few rows, they are
         computed when they are first needed.
         """
-        if value.folds is not None or value.errors_of_few is not None:
-            return value.folds or value.errors_of_few
-        batch = value.training_rows()
-        if batch is None or batch.X.shape[0] >= FEW_ROWS:
+        if value.folds is not None:
+            return value.folds
+        batch, known = value.training_rows(), value.errors_of_few
+        if known is not None and (
+            batch is None or batch.X.shape[0] == len(known.fold_of_row)
+        ):  # no rows have been added since
+            return known
+        if batch is None or batch.X.shape[0] >= self._few_rows:
             return None
         model = self._with_params_of_fit()
         call = blas_for_fit(batch.X.shape[0])
-        return computed_once(
-            value, "folds_of_few_rows", lambda: call(model._folds_of_rows, batch)
-        )
+        return computed_once(value, _OF_FEW, lambda: call(model._folds_of_rows, batch))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state for pickling, with the out-of-fold errors if known."""
+        state = super().__getstate__()
+        value = state.get("_value")
+        if value is not None and _OF_FEW in vars(value):
+            state["_value"] = replace(value, errors_of_few=vars(value)[_OF_FEW])
+        return state
 
     def _with_params_of_fit(self) -> Any:
         """Return an unfitted copy with the parameters that ``fit`` has used."""

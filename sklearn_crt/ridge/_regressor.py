@@ -10,11 +10,27 @@ from sklearn.base import RegressorMixin
 
 from .._compat import RandomState
 from ..life_cycle.intervals import IntervalsMixin
+from ..life_cycle.out_of_fold import FEW_ROWS
 from ..life_cycle.supervised import NumbersMixin
 from ..rows import Sigma
 from ..samplers._kernel_parameter import KernelLike
 from ._base import BaseRandomFeatureRidge
 from ._feature_moments import apply_to_features
+from ._ridge_solution import Solution
+
+# The limit for kernels that are learned from the targets. Left-out errors, for which
+# the kernel is kept, are too small unless there are many rows.
+_FEW_ROWS_OF_LEARNED = 1000
+
+
+def _unit_of_variance(solution: Solution) -> np.ndarray:
+    """Return the noise variances, or variances of the targets if it is unknown, (k,).
+
+    Models of different folds have different penalties, and the variances of their
+    predictions are comparable only in the same unit.
+    """
+    known = np.isfinite(solution.noise) & (solution.noise > 1e-8 * solution.spread)
+    return np.where(known, solution.noise, solution.spread)
 
 
 class RandomFeatureRidge(
@@ -161,7 +177,11 @@ class RandomFeatureRidge(
     by the prior variance below, is limited to 5 times the standard deviation of the
     targets, because with smaller penalties predictions for rows far from all other rows
     become unreasonably large (``python -m benchmarks.choices ridge_tables`` compares
-    errors on twelve tables).
+    errors on twelve tables). Moreover, the leave-one-out errors of sigma and the
+    penalty are compared after multiplying them by :math:`1 + 1.5\sqrt{2t} / n`, with
+    the degrees of freedom t defined below: by chance, a fit explains a proportion of
+    the noise variance with a standard deviation of about :math:`\sqrt{2t} / n`. For
+    more than about a thousand rows, the factor hardly matters.
 
     With ``sigma="auto"``, if the kernel is a name or a kernel object, there are further
     candidates with one sigma per column, which is small for columns that hardly affect
@@ -258,6 +278,11 @@ class RandomFeatureRidge(
         return values[0] if self._one_output else values
 
     @property
+    def _few_rows(self) -> int:  # type: ignore[override]
+        learns = getattr(self._fit_params["kernel"], "_reads_tables", False)
+        return _FEW_ROWS_OF_LEARNED if learns else FEW_ROWS
+
+    @property
     def noise_variance_(self) -> float | np.ndarray:
         """Estimated variance of the targets around their expectation."""
         return self._squeezed(self._value.solution.noise)
@@ -271,7 +296,8 @@ class RandomFeatureRidge(
         if not return_std:
             return mean, None
         if folds is not None:
-            return mean, np.sqrt(1 + variance) * folds.root_mean_squares
+            unit = _unit_of_variance(value.solution)
+            return mean, np.sqrt(unit * (1 + variance)) * folds.root_mean_squares
         return mean, np.sqrt(value.solution.noise * (1 + variance))
 
     @staticmethod
@@ -297,7 +323,7 @@ class RandomFeatureRidge(
 
     def _out_of_fold_predictions(self, value, rows):
         mean, variance = self._moments(value, rows)
-        return mean, np.sqrt(1 + variance)
+        return mean, np.sqrt(_unit_of_variance(value.solution) * (1 + variance))
 
     def _quantiles(self, rows, levels):
         found = self._quantiles_of_folds(rows, levels)

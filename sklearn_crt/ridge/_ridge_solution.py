@@ -39,6 +39,11 @@ _INTERPOLATED = 1e-8
 # cannot be computed. This is assumed if 1 minus its leverage is below _LEAST_LEFT, or
 # below _ROUNDING times the machine epsilon of the features.
 _LEAST_LEFT, _ROUNDING = 1e-10, 30
+# With t degrees of freedom, a fit explains t / n of the noise variance by chance, with
+# a standard deviation of sqrt(2 t) / n. Leave-one-out errors of regressors are compared
+# after adding this multiple of the standard deviation, relative to the error, so that
+# few rows with much noise are not fitted too closely.
+_CAUTION = 1.5
 # Errors and log losses with a smaller relative difference count as equal. The errors of
 # models that interpolate hardly depend on the penalty.
 _TIE = 1e-6
@@ -405,7 +410,7 @@ class Regression:
     @cached_property
     def best(self) -> np.ndarray:
         """Index of the best penalty for each output, (k,); the largest wins a tie."""
-        values = self.errors
+        values = self._cautious_errors
         if self.log_losses is not None:
             losses = np.where(np.isnan(self.log_losses), np.inf, self.log_losses)
             values = losses[:, None]
@@ -418,12 +423,22 @@ class Regression:
         """The score by which sigma is selected.
 
         It is the log loss for classifiers, and otherwise the sum of the errors of all
-        outputs, each divided by the total sum of squares of the output.
+        outputs, each divided by the total sum of squares of the output. With
+        ``alpha="auto"``, errors are increased as described at ``_CAUTION``.
         """
         if self.log_losses is not None:
             return float(self.log_losses[self.best[0]])
         total = np.where(self._total > 0, self._total, 1)
-        return float(np.sum(self.errors.min(axis=0) / total))
+        return float(np.sum(self._cautious_errors.min(axis=0) / total))
+
+    @property
+    def _cautious_errors(self) -> np.ndarray:
+        """The errors, increased for fits that may explain more noise by chance."""
+        if self._shared or not self._is_auto:
+            return self.errors
+        used = self.n_rows - self._n_fixed - self.freedom
+        chance = np.sqrt(2 * np.maximum(used, 0)) / self.n_rows
+        return self.errors * (1 + _CAUTION * chance)[:, None]
 
     @property
     def _noise(self) -> np.ndarray:
