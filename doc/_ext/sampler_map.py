@@ -54,7 +54,7 @@ FAMILIES = {
             ("ClusteredSampler", BOTH, "hybrid", "hybrid"),
             ("GaussianMixtureSampler", BOTH, "hybrid", "hybrid"),
         ],
-        [],
+        [("GaussianMixtureSampler(positive=True)", BOTH, "hybrid", "hybrid")],
     ),
     "Sines and cosines of heavy-tailed projections": (
         [
@@ -116,7 +116,7 @@ def wide(uri_of):
         y += max(n_boxes * (HEIGHT + 6), len(lines) * LINE + 6)
         drawing.line((1, y + 4), (779, y + 4))
         y += 14
-    return drawing.svg("wide", drawing.legend(y, 3) + 2)
+    return drawing.svg("wide", drawing.legend(y, 2) + 2)
 
 
 def narrow(uri_of):
