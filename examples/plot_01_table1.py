@@ -168,7 +168,7 @@ for name, row in means.items():
 # implementations differ by more than two standard errors in 5 % of the cells. The
 # paper's TrigRF column contains the accuracy of a constant prediction, and its GERF
 # column features without a complex conjugate, so these two differ
-# (:doc:`/user_guide/papers`).
+# (:doc:`/user_guide/errata`).
 difference = np.array([means[name] - PAPER[name] for name in PAPER])
 variance = np.array(
     [deviations[name] ** 2 + np.square(PAPER_DEVIATIONS[name]) for name in PAPER]
