@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.utils import get_tags
 
 from .._compat import ARRAY_API, available_if, warn
 from ..arrays.namespaces import (
+    Array,
     float_types,
     is_foreign,
     namespace_of,
@@ -22,7 +24,7 @@ from ..arrays.namespaces import (
 from ..arrays.threads import blas_within_processors
 from ..arrays.validation import validate_rows
 from ..exceptions import ApproximationWarning
-from ..life_cycle.fitted import LifeCycle, with_value
+from ..life_cycle.fitted import Batch, LifeCycle, with_value
 from ..life_cycle.intervals import SimilarityMixin
 from ..life_cycle.out_of_fold import METRIC_CONSTRAINTS
 from ..life_cycle.supervised import SupervisedLifeCycle, warn_of_repeated_rows
@@ -32,16 +34,19 @@ from ..samplers._kernel_parameter import (
     KERNEL_CONSTRAINTS,
     SIGMA_CONSTRAINTS,
     KernelLike,
+    RowKernel,
     copied_sigma,
     is_auto,
     is_row_kernel,
     resolve_sampler,
     row_kernel,
 )
+from ..sums.map_sums import Transformer
 from ._feature_averages import N_EFFECTIVE, ApproximationError, FeatureAverages
 from ._fitted_averages import Averages, ExactAverages
 from ._kernel_rows import kernel_totals
 from ._prototypes import Prototypes, prototype_averages
+from ._targets import Targets
 from ._training_rows import (
     RowWeightsMixin,
     Similarity,
@@ -71,7 +76,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
     """
 
     _value: Averages
-    _encoder: Any  # method that returns the encoding of y, a ``Targets`` object
+    _encoder: Callable[[], Targets]
     _check_can_leave_out = keeps_all_rows
     _parameter_constraints: dict = {
         "kernel": [*KERNEL_CONSTRAINTS, Prototypes],
@@ -91,14 +96,14 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         self.metric = metric
 
     @property
-    def _transformer(self) -> Any:
+    def _transformer(self) -> Transformer | None:
         """The unfitted transformer that computes the features, or None."""
         kernel = self.kernel
         known = isinstance(kernel, (str, Prototypes)) or is_row_kernel(kernel)
         return None if known else self._sampler_and_choice[0]
 
     @property
-    def _sampler_and_choice(self) -> tuple[Any, bool]:
+    def _sampler_and_choice(self) -> tuple[Transformer, bool]:
         """The transformer, and whether its ``sigma`` is still to be selected."""
         return resolve_sampler(self.kernel, self.sigma, type(self).__name__)
 
@@ -106,7 +111,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
     def _keeps_rows(self) -> bool:  # type: ignore[override]
         return isinstance(self.kernel, Prototypes) or is_row_kernel(self.kernel)
 
-    def _empty_value(self, batch: Any) -> Averages:
+    def _empty_value(self, batch: Batch) -> Averages:
         targets = self._encoder()
         if isinstance(self.kernel, Prototypes):
             return prototype_averages(self.kernel, self.sigma, targets)
@@ -130,7 +135,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         start = FeatureAverages.start(sampler)
         return FeatureAverages(targets=targets, selects_sigma=selects, **start)
 
-    def _check_same_model(self, other: Any) -> None:
+    def _check_same_model(self, other: Self) -> None:
         if type(self._value) is not type(other._value):
             mine, theirs = (each._value.kernel_in_use for each in (self, other))
             raise ValueError(
@@ -254,10 +259,10 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         known = float_types(X)
         return xp.astype(values, X.dtype if X.dtype in known else known[0], copy=False)
 
-    def _warn_after_fit(self, batch: Any) -> None:
+    def _warn_after_fit(self, batch: Batch) -> None:
         """Warn if a few random features dominate the averages at the training rows."""
         warn_of_repeated_rows(batch.X, batch.y, type(self).__name__)
-        value: Any = self._value
+        value = self._value
         if not isinstance(value, FeatureAverages) or value.sampler is None:
             self._warn_of_sums()
             return
@@ -295,7 +300,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
 
     def _warn_of_sums(self):
         """Warn if rows that are unlikely to be features are used as features."""
-        value: Any = self._value
+        value = self._value
         is_sum = isinstance(value, FeatureAverages)
         reason = value.solution.why_no_features() if is_sum else None
         if reason is not None:
@@ -318,7 +323,9 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
             ApproximationWarning,
         )
 
-    def __sklearn_array_api_convert__(self, converter: Any) -> Self:
+    def __sklearn_array_api_convert__(
+        self, converter: Callable[[Array], Array]
+    ) -> Self:
         """Return a copy with arrays of another library; scikit-learn calls this."""
         other = super().__sklearn_array_api_convert__(converter)
         if isinstance(value := vars(self).get("_value"), ExactAverages):
@@ -326,7 +333,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         return other
 
     @property
-    def kernel_(self) -> Any:
+    def kernel_(self) -> RowKernel | Prototypes | Transformer | str:
         """The fitted kernel or transformer, or ``"linear"``."""
         sampler, fitted_on = self._value.kernel_in_use, self._fit_namespace
         is_ours = isinstance(sampler, LifeCycle)

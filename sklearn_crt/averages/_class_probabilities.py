@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..arrays.namespaces import Array, asarray_like, at_least, namespace_of, taken
 from ..life_cycle.fitted import computed_once
 from ._kernel_rows import DrawnRows, all_rows
+
+if TYPE_CHECKING:
+    from ._fitted_averages import RowAverages
 
 # candidates for the amount and the exponent
 _AMOUNTS = np.geomspace(0.05, 10, 9).tolist()
@@ -76,12 +79,12 @@ class Smoothing(NamedTuple):
     rows_per_weight: float = 1.0  # makes results independent of the unit of the weights
 
     @classmethod
-    def of(cls, value: Any) -> Smoothing:
+    def of(cls, value: RowAverages) -> Smoothing:
         """Return the smoothing with the lowest leave-one-out log loss."""
         return computed_once(value, "smoothing", lambda: cls._best(value))
 
     @classmethod
-    def _best(cls, value: Any) -> Smoothing:
+    def _best(cls, value: RowAverages) -> Smoothing:
         keys = value.solution
         X, y, weights = all_rows(keys)
         if not value.keeps_all_rows:

@@ -31,6 +31,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from sklearn.base import TransformerMixin
 
 from .._compat import cached_property
 from .._values import Value
@@ -46,6 +47,7 @@ from ..arrays.namespaces import (
 from ..life_cycle.fitted import Batch, Step, no_step
 from ..maps import FeatureMap
 from ..rows import Rows, type_for_weights
+from ..samplers import BaseFeatureSampler
 from ..sums.feature_sums import (
     N_GROUPS,
     FeatureSums,
@@ -59,7 +61,13 @@ from ..sums.feature_sums import (
     standard_error,
     where_cancels,
 )
-from ..sums.map_sums import MapSums, check_n_columns, map_of, third_party_features
+from ..sums.map_sums import (
+    MapSums,
+    Transformer,
+    check_n_columns,
+    map_of,
+    third_party_features,
+)
 from ._fitted_averages import Averages
 from ._kernel_rows import KernelSums
 from ._sigma_choice import Comparison, SampledRows, best_multiple_of_sampler
@@ -146,11 +154,14 @@ class FeatureAverages(MapSums, Averages):
     def _with_sums_of_kept(self, step: Step) -> FeatureAverages:
         value = self
         if self.selects_sigma:
+            assert isinstance(self.sampler, BaseFeatureSampler)
             rows = SampledRows.of(self.kept, self.targets)
             value = self.with_best_sigma(self.sampler, rows)
         return value._with_sums_of(self.kept, step)
 
-    def with_best_sigma(self, sampler: Any, rows: SampledRows) -> FeatureAverages:
+    def with_best_sigma(
+        self, sampler: BaseFeatureSampler, rows: SampledRows
+    ) -> FeatureAverages:
         """Return a copy with the ``sigma`` that has the lowest leave-one-out error."""
         multiple, found = best_multiple_of_sampler(sampler, rows, self.targets)
         sampler = sampler.with_sigma(sampler.sigma_ * multiple)
@@ -197,7 +208,7 @@ class FeatureAverages(MapSums, Averages):
         return replace(super()._without_rows(), sums=FeatureSums(), norms=Norms())
 
     @property
-    def kernel_in_use(self) -> Any:
+    def kernel_in_use(self) -> Transformer | str:
         """The attribute ``kernel_`` of the estimator: the sampler, or ``"linear"``."""
         sampler = self.solution.sampler
         return "linear" if sampler is None else sampler
@@ -210,21 +221,22 @@ class KernelFeatures(Value):
     It is the counterpart of ``KernelRows``, which holds the rows themselves.
     """
 
-    sampler: Any  # None if the rows are the features
+    sampler: Transformer | None  # None if the rows are the features
     targets: Targets
     total: FeatureSums
     norms: Norms
     comparison: Comparison | None = None
 
     @cached_property
-    def source(self) -> Any:
+    def source(self) -> FeatureMap | TransformerMixin | None:
         """The feature map or fitted transformer that computes the features, or None."""
         return map_of(self.sampler)
 
     @property
     def sigma(self) -> float | np.ndarray:
         """The inverse length scale of the sampler."""
-        return self.sampler.sigma_
+        sampler: Any = self.sampler  # others than samplers have no sigma
+        return sampler.sigma_
 
     def sums(self, X: Rows) -> Iterator[tuple[slice, KernelSums]]:
         """Yield slices of the queries and their kernel sums.
@@ -261,6 +273,7 @@ class KernelFeatures(Value):
 
     def errors(self, X: Rows) -> Iterator[ApproximationError]:
         """Yield the standard errors of the averages for chunks of the queries."""
+        assert isinstance(self.source, FeatureMap)
         groups = group_blocks(self.source)
         workspace = Workspace()
         for _, mantissa, exponent in log_features_of(self.sampler, X, False, workspace):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 
 from .._values import same
-from ..arrays.namespaces import taken, to_host
+from ..arrays.namespaces import Array, taken, to_host
 from ..arrays.validation import as_kind
 from ..life_cycle.fitted import (
     Batch,
@@ -20,7 +20,7 @@ from ..life_cycle.fitted import (
     joined_batches,
     no_step,
 )
-from ..rows import Sigma, Statistics, resolve_sigma
+from ..rows import Rows, Sigma, Statistics, resolve_sigma
 from ..samplers._kernel_parameter import RowKernel, is_auto
 from ._kernel_rows import DrawnRows, KernelRows, Part, joined_parts
 from ._sigma_choice import (
@@ -30,6 +30,9 @@ from ._sigma_choice import (
     best_multiple,
 )
 from ._targets import Targets
+
+if TYPE_CHECKING:
+    from ._prototypes import Prototypes
 
 # with the seed of the sample of rows for sigma="median"
 _NO_ROWS = Statistics((0, 0, 0, 0))
@@ -68,7 +71,7 @@ class RowAverages(Averages):
 
     # whether each training row is stored, so that it can be left out
     keeps_all_rows: ClassVar[bool] = False
-    unfitted: Any  # a copy of the parameter ``kernel`` of the estimator
+    unfitted: RowKernel | Prototypes  # a copy of the parameter ``kernel``
     kernel: RowKernel
     sigma_parameter: Sigma
     statistics: Statistics = _NO_ROWS
@@ -77,7 +80,7 @@ class RowAverages(Averages):
     def _is_auto(self) -> bool:
         return is_auto(self.sigma_parameter)
 
-    def _read(self, *tables: tuple[Any, Any]) -> Statistics:
+    def _read(self, *tables: tuple[Rows, Array]) -> Statistics:
         """Return statistics that include additional weighted rows."""
         sigma, statistics = self.sigma_parameter, self.statistics
         median = isinstance(sigma, str) and sigma == "median"
@@ -100,9 +103,9 @@ class RowAverages(Averages):
     def kernel_in_use(self) -> Any:
         return self.unfitted
 
-    def check_mergeable(self, other: Any) -> None:
+    def check_mergeable(self, other: RowAverages) -> None:
         """Raise ValueError if the other averages use another kernel or ``sigma``."""
-        pairs = {
+        pairs: dict[str, tuple[Any, Any]] = {
             "kernel": (self.unfitted, other.unfitted),
             "sigma": (self.sigma_parameter, other.sigma_parameter),
         }
@@ -188,7 +191,7 @@ class ExactAverages(RowAverages):
         )
         return self._keys(first * best.multiple, best.targets)
 
-    def converted(self, converter: Callable[[Any], Any]) -> ExactAverages:
+    def converted(self, converter: Callable[[Array], Array]) -> ExactAverages:
         """Return a copy whose rows belong to another array library or device."""
         parts = tuple(
             tuple(a if sparse.issparse(a) else converter(a) for a in rows)

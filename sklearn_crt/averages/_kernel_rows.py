@@ -126,9 +126,9 @@ class StoredRows(NamedTuple):
     """
 
     frame: Frame
-    kind: Any  # type to which rows are converted, or None
+    kind: type | None  # to which rows are converted
     rows: Inputs  # multiplied by sigma
-    weights: Any  # (n_rows,); None if all weights are 1
+    weights: Array | None  # (n_rows,); None if all weights are 1
     columns: tuple[Array, ...]  # the result of ``Targets.prepared``
     # (x, -|x|^2 / 2, 1) for each row x; None if one matrix product does not suffice
     stacked: np.ndarray | None
@@ -158,7 +158,7 @@ class KernelRows(Value):
     origin: np.ndarray  # (n_features,)
 
     @cached_property
-    def _stored(self) -> dict[Any, StoredRows]:
+    def _stored(self) -> dict[tuple[Any, bool], StoredRows]:
         return {}
 
     def with_targets(self, targets: Targets) -> KernelRows:
@@ -261,8 +261,8 @@ class KernelRows(Value):
 
         If ``own`` contains the positions of the queries, each of them is left out.
         """
-        total: Any = None
-        totals: Any = None
+        total: LogSum | None = None
+        totals: LogSum | None = None
         size = _SPARSE_ROWS if stored.rows.is_sparse else _KEY_ROWS
         size = max(size, _QUERY_ROWS * size // queries.shape[0])
         if isinstance(self.targets, LocalLinear):
@@ -286,6 +286,7 @@ class KernelRows(Value):
                 sums = weights @ block.columns[0]
             found = LogSum(sums, log_scale)
             total = found if total is None else total.plus(found)
+        assert total is not None  # there are rows
         return total, totals
 
     def log_kernel(
@@ -320,7 +321,7 @@ class KernelRows(Value):
             weights = None
         return StoredRows(frame, kind, rows, weights, columns, stacked)
 
-    def frame(self, X: Any) -> tuple[Frame, Any]:
+    def frame(self, X: Rows) -> tuple[Frame, type | None]:
         """Return the frame of the rows, and the type to which they are converted.
 
         The type is a sparse type, ``numpy.ndarray``, or None if rows are not converted.
@@ -387,7 +388,7 @@ def log_kernel(
         return xp.log(values)
 
 
-def all_rows(keys: KernelRows) -> tuple[Any, np.ndarray, np.ndarray]:
+def all_rows(keys: KernelRows) -> tuple[Rows, np.ndarray, np.ndarray]:
     """Return all training rows, their targets and their sample weights, on the host."""
     X, y, weights = map(to_host, joined_parts(keys.parts)[:3])
     return X, y, weights.astype(np.float64)
@@ -432,7 +433,7 @@ def leave_out(logs: np.ndarray, own: np.ndarray, start: int = 0) -> None:
 
 
 def log_kernels(
-    keys: KernelRows, X: Any, own: np.ndarray | None = None
+    keys: KernelRows, X: Rows, own: np.ndarray | None = None
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield slices of queries and their log kernel values for all training rows.
 
@@ -467,7 +468,7 @@ def shares_of(logs: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def kernel_totals(
-    keys: KernelRows, X: Any, own: np.ndarray | None = None
+    keys: KernelRows, X: Rows, own: np.ndarray | None = None
 ) -> KernelTotals:
     """Return the total kernel weights of queries; ``own`` as in ``log_kernels``."""
     found, weights = [], keys.stored(X).weights
@@ -478,7 +479,7 @@ def kernel_totals(
     return KernelTotals(*map(np.concatenate, zip(*found, strict=True)))
 
 
-def prediction_weights(keys: KernelRows, X: Any) -> Iterator[np.ndarray]:
+def prediction_weights(keys: KernelRows, X: Rows) -> Iterator[np.ndarray]:
     """Yield the weights of all training rows in predictions, for batches of queries."""
     # -> (n_queries, n_rows)
     targets: Any = keys.targets

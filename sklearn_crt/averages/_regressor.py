@@ -17,6 +17,7 @@ from ..life_cycle.supervised import NumbersMixin
 from ..rows import Rows
 from ..sums.feature_sums import trust
 from ._base import BaseNadarayaWatson
+from ._fitted_averages import Averages
 from ._kernel_rows import (
     KernelRows,
     KernelTotals,
@@ -60,12 +61,12 @@ class Residuals:
     errors: Errors = _LATER
 
     @classmethod
-    def of(cls, value: Any) -> Residuals:
+    def of(cls, value: Averages) -> Residuals:
         """Return the residuals of the training rows for fitted kernel averages."""
         return computed_once(value, "residuals", lambda: cls._computed(value))
 
     @classmethod
-    def _computed(cls, value: Any) -> Residuals:
+    def _computed(cls, value: Averages) -> Residuals:
         keys, similarity, seen = value.solution, Similarity.of(value), value.seen
         few = similarity.few
         X, y, _ = all_rows(keys)

@@ -15,8 +15,9 @@ from sklearn.utils import gen_batches
 from ..arrays.loops import LogSum, exp_features, least_log, weights_from_logs
 from ..arrays.namespaces import Array, to_host
 from ..maps import FeatureMap, Gaussian, RadialKernel
-from ..rows import Frame, Inputs
+from ..rows import Frame, Inputs, Rows
 from ..rows.row_sample import RowSample
+from ..samplers import BaseFeatureSampler
 from ..samplers._kernel_parameter import RowKernel
 from ..sums.feature_sums import (
     FeatureSums,
@@ -319,7 +320,7 @@ _NOTHING = 1e-9  # other rows of a prototype are ignored if their share is small
 class HeldOutRows(NamedTuple):
     """Training rows held out for validation, and the prototypes that represent them."""
 
-    X: Any  # (n_rows, n_features)
+    X: Inputs  # (n_rows, n_features)
     y: np.ndarray  # (n_rows,) or (n_rows, n_outputs)
     row_weights: np.ndarray  # (n_rows,), their own weights
     weights: np.ndarray  # (n_rows,), the weights of their errors
@@ -384,7 +385,7 @@ class SampledRows:
     """
 
     few: RowSample
-    seen: Any  # statistics of the targets, based on all rows
+    seen: Any  # ClassCounts or TargetMoments of all rows
 
     @classmethod
     def of(
@@ -395,7 +396,7 @@ class SampledRows:
         ``n_before`` is the number of rows before the first of these rows.
         """
         seen = (targets.statistics_of(y, weights) for _, y, weights, *_ in batches)
-        few: Any = None
+        few: RowSample | None = None
         for batch in batches:
             rows = tuple(map(to_host, batch[:3]))
             options: Any = {"seed": _SEED, "size": N_SAMPLED, "by_weight": True}
@@ -403,6 +404,7 @@ class SampledRows:
                 few = RowSample.of(*rows, n_before=n_before, **options)
             else:
                 few = few.with_rows(*rows)
+        assert few is not None
         return cls(few, reduce(add, seen))
 
     def __add__(self, other: SampledRows) -> SampledRows:
@@ -422,7 +424,7 @@ class Comparison(NamedTuple):
 
 
 def best_multiple_of_sampler(
-    sampler: Any, rows: SampledRows, targets: Targets
+    sampler: BaseFeatureSampler, rows: SampledRows, targets: Targets
 ) -> tuple[float, Comparison]:
     """Return the multiple of the sampler's sigma with the lowest leave-one-out error.
 
@@ -450,7 +452,7 @@ def best_multiple_of_sampler(
 
 
 def _compared(
-    sampler: Any,
+    sampler: BaseFeatureSampler,
     rows: SampledRows,
     encoded: np.ndarray,
     targets: Targets,
@@ -537,7 +539,7 @@ def _best_for_numbers(errors, multiples, weights):
 
 def _sums_over_other_rows(
     source: FeatureMap,
-    X: Any,
+    X: Rows,
     encoded: np.ndarray,
     targets: Targets,
 ) -> tuple[np.ndarray, np.ndarray]:

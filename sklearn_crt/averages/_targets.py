@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from .._values import Value
 from ..arrays.loops import class_sums, one_hot_weights
 from ..arrays.namespaces import Array, asarray_like, float_types, namespace_of, to_host
-from ..rows import Inputs
+from ..rows import Inputs, Rows
 
 
 class Targets(Value, ABC):
@@ -40,7 +40,7 @@ class Targets(Value, ABC):
         """Return the arrays to store for the targets, with one entry per row."""
         return (self.encode(y, weights, dtype, *of_rows),)
 
-    def product_type(self, X: Any) -> Any:
+    def product_type(self, X: Rows) -> Any:
         """Return the data type for products of features with sums of targets.
 
         The widest type preserves small differences between sums of large targets.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -16,6 +16,7 @@ from ..life_cycle.fitted import computed_once
 from ..life_cycle.intervals import Distribution, weighted_quantiles
 from ..rows import Rows, TableLike
 from ..samplers._kernel_parameter import is_row_kernel
+from ._fitted_averages import Averages
 from ._kernel_rows import (
     CUT,
     DrawnRows,
@@ -25,6 +26,10 @@ from ._kernel_rows import (
 )
 from ._prototypes import Prototypes
 from ._sigma_choice import N_KEYS
+
+if TYPE_CHECKING:
+    from sklearn.neighbors import NearestNeighbors
+    from sklearn.preprocessing import StandardScaler
 
 N_LEFT_OUT = 2000  # number of training rows, each of which is compared with all others
 _N_NEIGHBORS = 5
@@ -57,8 +62,8 @@ class Similarity:
     """
 
     few: DrawnRows  # a sample of the training rows
-    scaler: Any  # a StandardScaler
-    neighbors: Any  # NearestNeighbors of the standardised rows
+    scaler: StandardScaler
+    neighbors: NearestNeighbors  # of the standardised rows
     logs: Distribution
     closeness: Distribution
     unit: float  # unit of the distances
@@ -68,12 +73,12 @@ class Similarity:
     left_out: ComparedRows = _LATER
 
     @classmethod
-    def of(cls, value: Any) -> Similarity:
+    def of(cls, value: Averages) -> Similarity:
         """Return a comparison with the training rows of fitted averages."""
         return computed_once(value, "similarity", lambda: cls._computed(value))
 
     @classmethod
-    def _computed(cls, value: Any) -> Similarity:
+    def _computed(cls, value: Averages) -> Similarity:
         # imported here, because the modules load slowly
         from sklearn.neighbors import NearestNeighbors
         from sklearn.preprocessing import StandardScaler
