@@ -1,8 +1,8 @@
-"""The warning category of the package, which can be used to filter its warnings."""
+"""The warning categories of the package, which can be used to filter its warnings."""
 
 from __future__ import annotations
 
-__all__ = ["ApproximationWarning"]
+__all__ = ["ApproximationWarning", "ColumnWarning"]
 __dir__ = __all__.copy  # so that dir() shows only public names
 
 
@@ -37,4 +37,32 @@ class ApproximationWarning(RuntimeWarning):
     ...     search = search.fit(X, y)
     >>> search.best_params_
     {'sigma': 1.0}
+    """
+
+
+class ColumnWarning(UserWarning):
+    """Warning about columns of a raw table that are not read as they are written.
+
+    It is issued if text is read as numbers or dates, and reports how many cells of the
+    column count as missing values. It is also issued if more than half of the values of
+    a column are categories that were not in the training data.
+
+    See Also
+    --------
+    sklearn_crt.tables.TableRegressor : A model for raw tables.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from sklearn_crt.exceptions import ColumnWarning
+    >>> from sklearn_crt.tables import TableRegressor
+    >>> power = np.array([f"{x / 10}" for x in range(59)] + ["?"], dtype=object)
+    >>> with warnings.catch_warnings(record=True) as found:
+    ...     warnings.simplefilter("always", ColumnWarning)
+    ...     model = TableRegressor(random_state=0).fit(power[:, None], np.arange(60))
+    >>> print(found[0].message)
+    Column 0 of X contains text that is read as numbers, except for 1 of 60 cells, such
+    as '?', which count as missing values. Convert the column to numbers or dates, or to
+    the type category.
     """

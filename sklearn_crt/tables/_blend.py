@@ -395,12 +395,12 @@ class _Learner:
         trees, (train, test) = self._trees_of(usual), self.folds.pairs[0]
         stages = _stages_without_fold(trees, self.rows, train, test)
         n_best = self._best_size([stages], usual)
+        if self._weight_at_first(stages[n_best - 1]) < _LEAST_OF_TREES_AT_FIRST:
+            return None
         if n_best == usual < most and self._best_size([stages], 0) >= _LATE * usual:
             trees = self._trees_of(most)
             stages = _stages_without_fold(trees, self.rows, train, test)
             n_best = self._best_size([stages], usual)
-        if self._weight_at_first(stages[n_best - 1]) < _LEAST_OF_TREES_AT_FIRST:
-            return None
         n_most = len(stages) if n_best >= usual else min(len(stages), 2 * n_best)
         others = self.folds._replace(pairs=self.folds.pairs[1:])
         of_folds = [

@@ -19,7 +19,7 @@ from ..arrays.threads import effective_n_threads, in_threads
 from ..life_cycle.fitted import Batch, Step, no_step, solution_for_names
 from ..life_cycle.supervised import BatchesMixin, SampleValue, TableLifeCycle
 from ..rows import TableLike, are_labels, as_numbers, weighted_rows
-from ..rows.raw_table import codes_of, column_positions, read_table_and_targets
+from ..rows.raw_table import codes_of, group_positions, read_table_and_targets
 from ..rows.row_sample import distinct_rows
 from ._anova_kernel import (
     AnovaKernel,
@@ -355,10 +355,7 @@ class AnovaSampler(
 
     def _empty_value(self, batch: Batch) -> AnovaValue:
         reader = self._reader
-        groups = [
-            column_positions(reader.names, group, "groups")
-            for group in self.groups or ()
-        ]
+        groups = group_positions(reader.names, self.groups)
         listed = [j for group in groups for j in group]
         if len(set(listed)) < len(listed):
             raise ValueError(

@@ -48,7 +48,9 @@ class Trees(BaseEstimator):
             HistGradientBoostingRegressor,
         )
 
-        self._numbers = np.setdiff1d(np.arange(V.shape[1]), self.categories)
+        known = np.flatnonzero(~np.isnan(V).all(axis=0))
+        self._numbers = np.setdiff1d(known, self.categories)
+        self._n_columns = V.shape[1]
         self._levels = [_frequent_levels(V[:, j]) for j in self.categories]
         most = self._most_iterations(_AT_FIRST)
         options: dict[str, Any] = {
@@ -119,15 +121,17 @@ class Trees(BaseEstimator):
         to the standard deviations of effects.
         """
         order = np.append(np.array(self.categories, np.intp), self._numbers)
-        found = np.zeros(len(order))
-        found[order] = np.sqrt(gains_of_columns(self._model, len(order)))
+        found = np.zeros(self._n_columns)
+        if len(order):
+            found[order] = np.sqrt(gains_of_columns(self._model, len(order)))
         return found / (found.sum() or 1.0)
 
     def _columns(self, V: np.ndarray) -> np.ndarray:
         """Return codes of categories, followed by numbers."""
         chosen = zip(self._levels, self.categories, strict=True)
         codes = [_codes(levels, V[:, j]) for levels, j in chosen]
-        return np.column_stack([*codes, V[:, self._numbers]])
+        found = np.column_stack([*codes, V[:, self._numbers]])
+        return found if found.shape[1] else np.zeros((len(V), 1))
 
 
 def _frequent_levels(values: np.ndarray) -> np.ndarray:
