@@ -20,7 +20,7 @@ from ..arrays.namespaces import joined, to_host
 from ..arrays.validation import as_kind
 from ..life_cycle.fitted import Batch, Step, no_step
 from ..rows import Centers, Frame, Rows, Sigma, Statistics, resolve_sigma
-from ..rows.centers import DIGITS, allocate, split_groups
+from ..rows.clustering import DIGITS, allocate, split_groups
 from ..rows.row_sample import distinct_rows
 from ..samplers._kernel_parameter import (
     ROW_KERNEL_CONSTRAINTS,

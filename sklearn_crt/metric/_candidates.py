@@ -20,7 +20,7 @@ from ..maps import Gaussian
 from ..rows import Frame
 from ..rows.statistics import varying_columns
 from ..samplers._column_sigmas import STAGES, most_evidence
-from ._columns import ColumnFeatures
+from ._column_features import ColumnFeatures
 from ._gradients import learn_agop, learn_nca
 
 MOST_COLUMNS = 24  # default limit on the number of output columns

@@ -25,7 +25,7 @@ from ..rows import (
 )
 from ..rows.raw_table import codes_of
 from ._candidates import Metric, Parameters, TrainingRows, best_metric
-from ._columns import mapped
+from ._column_features import mapped
 
 _MOST_WHOLE = 2.0**53  # all smaller integers are exact in float64
 _MOST_ROWS, _MOST_ENTRIES = 2**14, 2**22  # limits on the size of the sample

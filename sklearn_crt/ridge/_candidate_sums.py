@@ -28,7 +28,7 @@ from ..samplers import BaseFeatureSampler
 from ..samplers._column_sigmas import MOST_LEARNED, N_DRAWN, sigmas_of_columns
 from ..samplers._kernel_parameter import KernelLike, is_row_kernel
 from ..sums.map_sums import MapSums, Transformer, check_n_columns, map_of
-from ._class_probabilities import ClippedIndicators, Link
+from ._calibration import ClippedIndicators, Link
 from ._feature_moments import (
     Moments,
     MomentSums,

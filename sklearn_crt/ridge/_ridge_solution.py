@@ -15,7 +15,7 @@ from .._compat import cached_property
 from .._values import Value
 from ..life_cycle.intervals import Distribution, Errors, LeftOut
 from ..rows import Rows
-from ._class_probabilities import ClippedIndicators, Link, LogLoss
+from ._calibration import ClippedIndicators, Link, LogLoss
 from ._feature_moments import Moments
 
 N_ALPHAS = 30  # number of penalties for alpha="auto"

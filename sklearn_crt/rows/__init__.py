@@ -3,7 +3,7 @@
 This package is private; ``sklearn_crt.extend`` exports what extensions need.
 """
 
-from .centers import Centers
+from .clustering import Centers
 from .frame import Frame, Sigma, check_sigma, resolve_sigma, shape_factor
 from .inputs import DenseInputs, Inputs, Rows, TableLike
 from .statistics import ColumnMoments, Covariance, Statistics

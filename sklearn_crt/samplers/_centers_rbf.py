@@ -27,7 +27,7 @@ from ..rows import (
     read_weights,
     resolve_sigma,
 )
-from ..rows.centers import validated_centers
+from ..rows.clustering import validated_centers
 from ._base import DEFAULTS, BaseFeatureSampler, fitted, set_or_default
 
 # number of sampled rows per centre

@@ -1,8 +1,8 @@
 """Estimators for raw tables with numbers, categories and missing values."""
 
+from ._anova_sampler import AnovaSampler
 from ._display import EffectsDisplay
 from ._models import TableClassifier, TableRegressor
-from ._sampler import AnovaSampler
 
 __all__ = [
     "AnovaSampler",

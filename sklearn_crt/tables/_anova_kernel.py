@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.linalg import lapack, solve_triangular
 
 from ..life_cycle.fitted import Step, no_step
-from ._columns import Encoding
+from ._encoding import Encoding
 
 _ALL: Any = slice(None)
 _BLOCK = 1024  # number of rows for which kernel values are computed at a time

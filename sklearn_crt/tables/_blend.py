@@ -18,10 +18,10 @@ from ..life_cycle.supervised import SampleValue, balanced_factors
 from ..metric import LearnedMetric
 from ..rows.raw_table import CATEGORY
 from ._anova_kernel import row_blocks
-from ._columns import Encoding
+from ._anova_sampler import AnovaSampler
+from ._encoding import Encoding
 from ._error_scale import ScaledErrors
 from ._parts import LOCAL, RIDGE, Part, TableRows, TargetRange, anova_parts, part_of
-from ._sampler import AnovaSampler
 from ._trees import Trees
 
 _MOST_AXES = 20  # limit on the number of columns in the learned metric

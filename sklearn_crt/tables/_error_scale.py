@@ -8,7 +8,7 @@ import numpy as np
 
 from ..life_cycle.intervals import weighted_quantiles
 from ..life_cycle.out_of_fold import weight_of_new
-from ..metric._columns import ColumnFeatures
+from ..metric._column_features import ColumnFeatures
 
 _LEAST_ROWS = 100  # with fewer rows, the scale is constant
 _ALPHAS = np.logspace(-4, 2, 13)  # penalties, relative to the number of rows

@@ -15,7 +15,7 @@ from ..life_cycle.fitted import LifeCycle, frozen_copy
 from ..ridge import RandomFeatureRidge, RandomFeatureRidgeClassifier
 from ..sums.map_sums import map_of
 from ._anova_kernel import row_blocks
-from ._columns import Encoding
+from ._encoding import Encoding
 
 # predictions may exceed the range of the targets by this proportion of the range
 _BEYOND = 0.2

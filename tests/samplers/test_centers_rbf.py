@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from sklearn_crt import CentersRBFSampler, OPRFSampler, RandomFeatureRidge
 from sklearn_crt.rows import Centers, Frame
-from sklearn_crt.rows.centers import random_pivots
+from sklearn_crt.rows.clustering import random_pivots
 
 from ..cases import sampler_classes
 

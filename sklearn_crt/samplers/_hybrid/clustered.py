@@ -15,7 +15,7 @@ from ...exceptions import ApproximationWarning
 from ...frequencies import Coupling, get_coupling
 from ...maps import ClusterBlock, ClusteredMap, Clusters
 from ...rows import ColumnMoments, Frame, Sigma, Statistics
-from ...rows.centers import Centers
+from ...rows.clustering import Centers
 from .._base import BaseFeatureSampler, fitted
 from .._trigonometric import TrigRBFSampler
 from .complex_exponential import ComplexExponentialSampler, best_diagonal

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from sklearn_crt.metric._columns import ColumnFeatures, mapped
+from sklearn_crt.metric._column_features import ColumnFeatures, mapped
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Class probabilities computed from predicted class indicators."""
+"""Calibration of predicted class indicators, which yields class probabilities."""
 
 from __future__ import annotations
 

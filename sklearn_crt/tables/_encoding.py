@@ -11,7 +11,7 @@ import numpy as np
 from .._compat import cached_property
 from .._values import Value
 from ..life_cycle.intervals import weighted_quantiles
-from ..metric._columns import softly_clipped
+from ..metric._column_features import softly_clipped
 from ..rows.raw_table import CATEGORY
 
 _LEAST_COUNT = 10  # categories with fewer rows share one code

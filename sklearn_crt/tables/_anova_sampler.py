@@ -29,7 +29,7 @@ from ._anova_kernel import (
     combined,
     learn_kernel,
 )
-from ._columns import Encoding
+from ._encoding import Encoding
 
 # number of landmarks if neither the sampler nor an estimator sets it
 _N_COMPONENTS = 800
