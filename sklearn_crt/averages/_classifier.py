@@ -109,7 +109,7 @@ class NadarayaWatsonClassifier(
     NadarayaWatsonRegressor : The same weighted averages for numerical targets.
     Prototypes : A small number of weighted points instead of the training rows.
     sklearn_crt.kernels : Kernels with parameters of their own.
-    OPRFSampler : The recommended sampler: positive features with minimum variance.
+    OPRFSampler : Sampler of positive features with one fitted parameter.
 
     Notes
     -----

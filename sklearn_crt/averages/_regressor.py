@@ -218,7 +218,7 @@ class NadarayaWatsonRegressor(
     NadarayaWatsonClassifier : The corresponding classifier.
     Prototypes : A small number of weighted points instead of the training rows.
     sklearn_crt.kernels : Kernels with parameters of their own.
-    OPRFSampler : The recommended sampler: positive features with minimum variance.
+    OPRFSampler : Sampler of positive features with one fitted parameter.
 
     Notes
     -----

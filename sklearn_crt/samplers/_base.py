@@ -608,7 +608,7 @@ class BaseFeatureSampler(
         return to_namespace_of(feature_map.estimate(rows, others), X)
 
     def kernel_variance(self, X: TableLike, Y: TableLike | None = None) -> np.ndarray:
-        """Return the exact variance of ``approximate_kernel`` over random frequencies.
+        """Return the variance of ``approximate_kernel`` over the random frequencies.
 
         The formulas in the Notes of the samplers hold for ``"iid"`` and
         ``"orthogonal"``. For ``"simplex"`` and other couplings with a fixed angle, the
