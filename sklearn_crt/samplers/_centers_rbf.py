@@ -11,11 +11,18 @@ from scipy import linalg, sparse
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 
 from .._compat import RandomState, StrOptions, TypedTransformerMixin, _fit_context
+from .._values import check_same_params
 from ..arrays.namespaces import Array, row_chunks, to_namespace_of
 from ..arrays.threads import effective_n_threads, in_threads
 from ..arrays.validation import refuse_device, validate_rows
-from ..life_cycle.fitted import Batch, LifeCycle, Step, no_step, solution_for_names
-from ..life_cycle.supervised import SampleValue
+from ..life_cycle.fitted import (
+    Batch,
+    LearnedValue,
+    LifeCycle,
+    Step,
+    no_step,
+    solution_for_names,
+)
 from ..rows import (
     Centers,
     Frame,
@@ -56,9 +63,11 @@ class _ChosenCenters(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class CentersValue(SampleValue):
+class CentersValue(LearnedValue):
     """Statistics and a sample of the rows, and the centres that are chosen from it."""
 
+    choices: _CenterChoices
+    statistics: Statistics
     owner: ClassVar[str] = "CentersRBFSampler"
 
     def plus(self, batch: Batch, step: Step = no_step) -> CentersValue:
@@ -67,23 +76,30 @@ class CentersValue(SampleValue):
             check_sigma(sigma, batch.X.shape[1])
         median = isinstance(sigma, str) and sigma == "median"
         n_rows = _N_ROWS[method] * n_points
-        options = {"median": median, "rows": n_rows}
-        sample = self.sample.read(batch.X, sample_weight=batch.weights, **options)
-        return replace(self, sample=sample, known=None)
+        options: dict[str, Any] = {"median": median, "rows": n_rows}
+        X, weights = batch.X, batch.weights
+        statistics = self.statistics.read(X, sample_weight=weights, **options)
+        return replace(self, statistics=statistics, known=None)
+
+    def __add__(self, other: CentersValue) -> CentersValue:
+        check_same_params(self.choices._asdict(), other.choices._asdict())
+        statistics = self.statistics + other.statistics
+        return replace(self, statistics=statistics, known=None)
 
     def _without_rows(self) -> CentersValue:
-        return replace(self, sample=self.sample.without_rows())
+        return replace(self, statistics=self.statistics.without_rows())
 
     @property
     def origin(self) -> np.ndarray:
         """The mean of the rows, which is subtracted from dense rows."""
-        return self.sample.query.mean
+        return self.statistics.query.mean
 
     def _learn(self, step: Step = no_step) -> _ChosenCenters:
         sigma, n_points, method, whiten, seed, rows = self.choices
-        sigma = resolve_sigma(sigma, self.sample)
+        sigma = resolve_sigma(sigma, self.statistics)
         if rows is None:
-            sampled = self.sample.query_sample
+            sampled = self.statistics.query_sample
+            assert sampled is not None
             rows = sampled.X
             points = Centers(rows, sampled.weights * (sampled.n_seen / rows.shape[0]))
         else:
