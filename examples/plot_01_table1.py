@@ -194,7 +194,7 @@ for half, names in zip(halves, (["banknote", "wifi", "car"], ["yeast", "cmc"])):
     ax.plot([], [], "k_", ms=9, mew=2, label="the paper")
     heights = [exact[name] for name in names]
     ax.bar(places + width * 4, heights, width, color="0.5", label="exact kernel")
-    ax.set(ylabel="test accuracy (%)", ylim=(0, None))
+    ax.set(xlabel="data set", ylabel="test accuracy (%)", ylim=(0, None))
     ax.set_xticks(places, names)
     ax.grid(axis="y", alpha=0.3)
     ax.set_axisbelow(True)
