@@ -17,9 +17,9 @@ from scipy.interpolate import PPoly
 from scipy.spatial.distance import cdist
 
 from ..._compat import cached_property
-from ...arrays.namespaces import constant, namespace_of
+from ...arrays.namespaces import Array, constant, namespace_of
 from ...frequencies import Coupling, Frequencies
-from ...rows import Inputs
+from ...rows import DenseInputs, Inputs
 from ..base import FeatureMap, FrequencyMap, LogFeatures, mantissa_and_exponent
 from ..variance import tabulate
 
@@ -86,8 +86,10 @@ class WeightedMap(FeatureMap):
 class LinearImagesMap(WeightedMap):
     """Map that applies another map to linear images of queries and of keys."""
 
-    query_matrix: np.ndarray  # (n_features, n_features), multiplied from the right
-    key_matrix: np.ndarray  # (n_features, n_features), multiplied from the right
+    # (n_features, n_features), by which rows are multiplied from the right, or the
+    # diagonals (1, n_features)
+    query_matrix: np.ndarray
+    key_matrix: np.ndarray
 
     @property
     def symmetric(self) -> bool:
@@ -99,16 +101,23 @@ class LinearImagesMap(WeightedMap):
 
     def log_features(self, rows: Inputs, *, key: bool = False) -> LogFeatures:
         base, *matrices = self.tables
-        return base.log_features(rows.times(matrices[key]), key=key)
+        return base.log_features(_image(rows, matrices[key]), key=key)
 
     def _images(self, X: Inputs, Y: Inputs) -> tuple[Inputs, Inputs]:
-        return X.times(self.query_matrix), Y.times(self.key_matrix)
+        return _image(X, self.query_matrix), _image(Y, self.key_matrix)
 
     def kernel(self, X: Inputs, Y: Inputs) -> np.ndarray:
         return self.base.kernel(*self._images(X, Y))
 
     def variance(self, X: Inputs, Y: Inputs) -> np.ndarray:
         return self.base.variance(*self._images(X, Y))
+
+
+def _image(rows: Inputs, matrix: Array) -> Inputs:
+    """Return the rows times a matrix, or times the diagonal matrix of a row."""
+    if matrix.shape[0] == matrix.shape[1]:
+        return rows.times(matrix)
+    return DenseInputs(rows.dense * matrix)
 
 
 @dataclass(frozen=True, eq=False)

@@ -170,12 +170,14 @@ class GaussianCoefficient(BaseFeatureSampler):
     sigma : float, {"scale", "median"} or array-like, default=1.0
         Inverse length scale of the coefficient, for rows that a hybrid has already
         multiplied by its own sigma.
-    key_matrix : array-like of shape (n_features, n_features), default=None
-        Matrix M by which keys are multiplied. If it is given, the coefficient is large
-        for pairs of rows with x close to -M y.
-    query_matrix : array-like of shape (n_features, n_features), default=None
-        Matrix P by which queries are multiplied, so that the coefficient is large for
-        P x close to -M y; the identity if None. It requires ``key_matrix``.
+    key_matrix : array-like, default=None
+        Matrix M of shape (n_features, n_features) by which keys are multiplied, or its
+        diagonal of shape (n_features,). If it is given, the coefficient is large for
+        pairs of rows with x close to -M y.
+    query_matrix : array-like, default=None
+        Matrix P, or its diagonal, by which queries are multiplied, so that the
+        coefficient is large for P x close to -M y; the identity if None. It requires
+        ``key_matrix``.
     positive : bool, default=False
         Whether to estimate the coefficient by positive features, one per frequency,
         instead of sines and cosines. Positive features are accurate for small
@@ -323,11 +325,12 @@ class GaussianCoefficient(BaseFeatureSampler):
                     )
             weight = -_constant_term(statistics, base.frame)
             return WeightedMap(base.frame, base.n_components, base, weight)
-        M = _square(self.key_matrix, "key_matrix", statistics.n_features)
-        P = np.eye(len(M))
+        d = statistics.n_features
+        M = _square_or_row(self.key_matrix, "key_matrix", d)
+        P = np.ones((1, d))
         if self.query_matrix is not None:
-            P = _square(self.query_matrix, "query_matrix", len(M))
-        return LinearImagesMap(base.frame, base.n_components, base, 1.0, P.T, -M.T)
+            P = _square_or_row(self.query_matrix, "query_matrix", d)
+        return LinearImagesMap(base.frame, base.n_components, base, 1.0, P, -M)
 
     @property
     def phase_(self) -> float:
@@ -341,15 +344,15 @@ class GaussianCoefficient(BaseFeatureSampler):
         return 0.0 if isinstance(self.map_, LinearImagesMap) else -self.map_.weight
 
 
-def _square(matrix: ArrayLike, name: str, n_features: int) -> np.ndarray:
-    """Return a validated matrix of n_features rows and columns."""
-    values = check_array(matrix, dtype=np.float64, input_name=name)
-    if values.shape != (n_features, n_features):
+def _square_or_row(matrix: ArrayLike, name: str, d: int) -> np.ndarray:
+    """Return the transpose of a validated matrix, or its diagonal as a row."""
+    values = check_array(matrix, dtype=np.float64, input_name=name, ensure_2d=False)
+    if values.shape not in [(d, d), (d,)]:
         raise ValueError(
-            f"{name} has shape {values.shape}, but X has {n_features} features; give a "
-            f"matrix of shape ({n_features}, {n_features})."
+            f"{name} has shape {values.shape}, but X has {d} features; give a matrix "
+            f"of shape ({d}, {d}), or its diagonal of shape ({d},)."
         )
-    return values
+    return values[None, :] if values.ndim == 1 else values.T.copy()
 
 
 def _constant_term(statistics, frame):

@@ -6,8 +6,6 @@ import math
 from numbers import Integral, Real
 from typing import Any, Literal
 
-import numpy as np
-
 from ..._compat import HasMethods, Interval, RandomState, StrOptions
 from ...frequencies import Coupling, get_coupling
 from ...maps import FeatureMap, GaussianOrSoftmax, SumOfProductsMap
@@ -228,8 +226,8 @@ class GaussianMixtureSampler(BaseFeatureSampler):
             base = ComplexExponentialSampler(a, coupling=self.coupling)
             coefficient = GaussianCoefficient(
                 sigma=1 / self.tau,
-                query_matrix=np.diag(a),
-                key_matrix=np.diag(1 / a),
+                query_matrix=a,
+                key_matrix=1 / a,
                 positive=self.positive,
                 coupling=own,
             )

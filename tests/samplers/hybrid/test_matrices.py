@@ -121,6 +121,21 @@ def test_coefficient_and_its_variance(positive, rng):
     assert_allclose(fitted.kernel_variance(X, Y), expected, rtol=1e-9, atol=1e-15)
 
 
+def test_a_diagonal_is_a_matrix(rng):
+    X, Y = 0.4 * rng.normal(size=(2, 6, 3))
+    m, p = rng.normal(size=(2, 3))
+    options = {"sigma": 0.7, "random_state": 0}
+    row = GaussianCoefficient(key_matrix=m, query_matrix=p, **options)
+    square = GaussianCoefficient(
+        key_matrix=np.diag(m), query_matrix=np.diag(p), **options
+    )
+    row, square = row.fit(X, X_key=Y), square.fit(X, X_key=Y)
+    for method in ("approximate_kernel", "exact_kernel", "kernel_variance"):
+        assert_allclose(getattr(row, method)(X, Y), getattr(square, method)(X, Y))
+    stored = row.transform(sparse.csr_array(X))
+    assert_allclose(stored, row.transform(X))
+
+
 def test_coefficient_fires_where_x_is_minus_M_y(rng):
     M = invertible(4, rng)
     Y = rng.normal(size=(5, 4))

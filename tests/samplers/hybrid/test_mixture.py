@@ -81,7 +81,7 @@ def test_most_massive_pairs_and_the_default(rng):
     ).fit(X, X_key=Y)
     assert len(fitted.bases_) == 3
     assert fitted.bases_[-1].is_positive
-    with pytest.warns(ApproximationWarning, match="the last base map is used alone"):
+    with pytest.warns(ApproximationWarning, match="Only the last base map is used"):
         few = GaussianMixtureSampler(n_components=10).fit(X, X_key=Y)
     assert few.coefficients_ == []
 
