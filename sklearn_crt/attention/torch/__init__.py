@@ -11,7 +11,7 @@ from torch import Tensor
 from ...arrays.namespaces import Namespace, namespace_of, register_namespace
 from ._maps import RandomFeatures
 from ._module import LinearAttention
-from ._positions import rotary
+from ._positions import rotary, sinusoidal
 from ._replace import calibrate, replace_attention
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "calibrate",
     "replace_attention",
     "rotary",
+    "sinusoidal",
 ]
 __dir__ = __all__.copy  # so that dir() shows only public names
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -42,7 +42,7 @@ class LinearAttention(MapsOfHeads):
     device, dtype : default=None
         Device and floating-point dtype of parameters and buffers. Running means are
         stored with at least float32 precision.
-    feature_map : str or sampler, default="favor++"
+    feature_map : str, sampler, or list of these, default="favor++"
         ``"favor+"`` (:class:`~sklearn_crt.PositiveRBFSampler`), ``"favor++"``
         (:class:`~sklearn_crt.OPRFSampler`), ``"simplex"`` (OPRF with simplex
         frequencies), ``"derf"`` (:class:`~sklearn_crt.DERFSampler`),
@@ -51,7 +51,9 @@ class LinearAttention(MapsOfHeads):
         ``"elu(-)+1"`` or ``"relu"``; or a sampler with ``kernel="softmax"``, which is
         cloned. Each head draws its own frequencies. Other samplers whose map depends on
         the rows raise a TypeError, because no rows are available when the module is
-        created.
+        created. A list contains r maps, whose outputs are added up with a learned
+        weight for each map and head, as in :func:`~sklearn_crt.attention.fmm_attention`
+        (FMMformer).
     n_components : int, default=256
         Number of features per head. Ignored if ``feature_map`` is a sampler, because
         its own ``n_components`` is then used.
@@ -59,16 +61,17 @@ class LinearAttention(MapsOfHeads):
         Whether row i attends only to rows 0 to i, even without a mask in ``forward``.
     band : int, default=None
         If set, exact attention of row i to the keys j with abs(i - j) <= band is added
-        to linear attention. The weights of the two are learned for each head, as
+        to linear attention. The weights of both are learned for each head, as
         sigmoid(``near_logit``) and sigmoid(``far_logit``).
     momentum : float, default=0.1
         Momentum of the running statistics of queries and keys that FAVOR++ and DERF
         use.
     positional : callable, default=None
         Function that is applied to queries and keys before their features are computed,
-        such as :func:`rotary`. It is called as ``positional(rows, positions)`` with
-        rows of shape (batch, num_heads, length, head_dim) and positions that broadcast
-        against (batch, num_heads, length), and returns the transformed rows.
+        such as :func:`rotary` or :func:`sinusoidal`. It is called as
+        ``positional(rows, positions)`` with rows of shape (batch, num_heads, length,
+        head_dim) and positions that broadcast against (batch, num_heads, length), and
+        returns the transformed rows.
     redraw_interval : int, default=None
         Number of training batches after which ``redraw_`` is called again; None means
         never.
@@ -79,9 +82,11 @@ class LinearAttention(MapsOfHeads):
     ----------
     in_proj_weight, in_proj_bias, out_proj : Parameter, Parameter, Linear
         The same parameters as in ``torch.nn.MultiheadAttention``.
-    near_logit, far_logit : Parameter of shape (num_heads, 1, 1)
-        Logits of the weights of exact attention and of linear attention; only available
-        if ``band`` is set.
+    near_logit : Parameter of shape (num_heads, 1, 1)
+        Logits of the weights of exact attention; only available if ``band`` is set.
+    far_logit : Parameter of shape (num_heads, 1, r)
+        Logits of the weights of linear attention with each of the r maps; only
+        available if ``band`` is set or ``feature_map`` is a list of several maps.
 
     See Also
     --------
@@ -164,12 +169,23 @@ class LinearAttention(MapsOfHeads):
         nn.init.xavier_uniform_(self.in_proj_weight)
         if bias:
             nn.init.zeros_(self.out_proj.bias)
+        several = isinstance(feature_map, (list, tuple))
+        maps = list(feature_map) if several else [feature_map]
+        if not maps:
+            raise ValueError("feature_map is an empty list; give one or more maps.")
         if band is not None:
             self.near_logit = nn.Parameter(torch.zeros(num_heads, 1, 1, **place))
-            self.far_logit = nn.Parameter(torch.zeros(num_heads, 1, 1, **place))
+        if band is not None or len(maps) > 1:
+            self.far_logit = nn.Parameter(torch.zeros(num_heads, 1, len(maps), **place))
         sizes = num_heads, self.head_dim
-        sampler = get_sampler(feature_map, n_components)
+        sampler, *others = (get_sampler(one, n_components) for one in maps)
         self._draw_maps(sampler, sizes, momentum, random_state, **place)
+        if others:
+            seeds = [self._rng.randint(2**31 - 1) for _ in others]
+            self.other_maps = nn.ModuleList(
+                FarField(one, sizes, momentum, seed, redraw_interval, **place)
+                for one, seed in zip(others, seeds, strict=True)
+            )
 
     @classmethod
     def from_multihead(
@@ -338,14 +354,27 @@ class LinearAttention(MapsOfHeads):
         with _without_autocast(q):
             n_before = state["n_tokens"] if state else q.new_zeros(n_batch).long()
             q32, k32, v32 = self._placed(q, k, v, n_before)
-            far = LinearAttentionState(self._feature_map(q32))
-            if state:
-                far = far._with_arrays(state)
-            output, far = causal_rows(far, q32, k32, with_column_of_ones(v32), None)
-            after = {"n_tokens": n_before + n, **far._arrays()}
+            fields, after = [], {"n_tokens": n_before + n}
+            for i, one in enumerate(self._far_fields):
+                prefix = f"far{i}_" if i else ""
+                far = LinearAttentionState(one._feature_map(q32))
+                if state:
+                    own = {
+                        name.removeprefix(prefix): part
+                        for name, part in state.items()
+                        if name.startswith(prefix)
+                    }
+                    far = far._with_arrays(own)
+                ones = with_column_of_ones(v32)
+                output, far = causal_rows(far, q32, k32, ones, None)
+                fields.append(output)
+                arrays = far._arrays().items()
+                after |= {f"{prefix}{name}": part for name, part in arrays}
+            near = None
             if self.band is not None:
                 near, kept = step_of_band(q32, k32, v32, state or {}, self.band)
-                output, after = self._blend(near, output), after | kept
+                after |= kept
+            output = self._blend(near, fields)
         return self._joined(output, q.dtype, x.ndim == 2), after
 
     def _batch_first(self, x):
@@ -383,18 +412,43 @@ class LinearAttention(MapsOfHeads):
     def _attend(self, q, k, v, scores, causal):
         if 0 in q.shape or 0 in v.shape:  # there are no queries, or no keys
             return 0 * q
-        feature_map = self._map_of_batch(q, k, scores, causal)
+        maps = [one._map_of_batch(q, k, scores, causal) for one in self._far_fields]
         if self.training and self.dropout > 0:
             v = v * F.dropout(torch.ones_like(v[..., :1]), self.dropout)
         options = {"causal": causal, "key_mask": scores}
-        far = linear_attention(q, k, v, feature_map, **options)
-        if self.band is None:
-            return far
-        return self._blend(softmax_attention(q, k, v, band=self.band, **options), far)
+        fields = [linear_attention(q, k, v, one, **options) for one in maps]
+        near = None
+        if self.band is not None:
+            near = softmax_attention(q, k, v, band=self.band, **options)
+        return self._blend(near, fields)
 
-    def _blend(self, near, far):
-        near_weight, far_weight = self.near_logit.sigmoid(), self.far_logit.sigmoid()
-        return (near_weight * near + far_weight * far).to(far.dtype)
+    @property
+    def _far_fields(self) -> list[MapsOfHeads]:
+        """The objects that hold the maps of linear attention, this module first."""
+        return [self, *getattr(self, "other_maps", ())]
+
+    def redraw_(self) -> Self:
+        """Draw new frequencies in place, for instance every few hundred training steps.
+
+        Returns
+        -------
+        self : Module
+            This module. The running statistics are kept, and DERF is adapted to them.
+        """
+        super().redraw_()
+        for one in getattr(self, "other_maps", ()):
+            one.redraw_()
+        return self
+
+    def _blend(self, near, fields):
+        """Return the weighted sum of the near field and of all far fields."""
+        if near is None and len(fields) == 1:
+            return fields[0]
+        weights = self.far_logit.sigmoid()
+        output = sum(weights[..., i : i + 1] * far for i, far in enumerate(fields))
+        if near is not None:
+            output = output + self.near_logit.sigmoid() * near
+        return output.to(fields[0].dtype)
 
     def extra_repr(self) -> str:
         """Return the description that ``print`` shows.
@@ -404,10 +458,29 @@ class LinearAttention(MapsOfHeads):
         text : str
             Sizes and feature map of the module.
         """
+        maps = [one._sampler for one in self._far_fields]
         return (
             f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, "
-            f"causal={self.causal}, band={self.band}, feature_map={self._sampler}"
+            f"causal={self.causal}, band={self.band}, "
+            f"feature_map={maps[0] if len(maps) == 1 else maps}"
         )
+
+
+class FarField(MapsOfHeads):
+    """One of several feature maps of a module, with its own buffers and statistics."""
+
+    def __init__(
+        self,
+        sampler: Any,
+        sizes: tuple[int, int],
+        momentum: float,
+        random_state: int,
+        redraw_interval: int | None,
+        **place: Any,
+    ):
+        super().__init__()
+        self.redraw_interval = redraw_interval
+        self._draw_maps(sampler, sizes, momentum, random_state, **place)
 
 
 def _without_autocast(x: Tensor) -> AbstractContextManager[Any]:

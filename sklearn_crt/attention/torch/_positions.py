@@ -1,4 +1,4 @@
-"""Positions of rows: rotary embeddings, and neighbours in a growing sequence."""
+"""Positions of rows: rotary and sinusoidal embeddings, and neighbours of new rows."""
 
 from __future__ import annotations
 
@@ -57,6 +57,60 @@ def rotary(rows: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
     cos, sin = angles.cos(), angles.sin()
     a, b, rest = rows[..., :half], rows[..., half : 2 * half], rows[..., 2 * half :]
     return torch.cat([a * cos - b * sin, a * sin + b * cos, rest], dim=-1)
+
+
+def sinusoidal(rows: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
+    r"""Add sines and cosines of the positions to rows.
+
+    Add them to the embeddings of the tokens before the first layer of a model, as in
+    [1]_, or use this function as ``positional`` in :class:`LinearAttention`, which then
+    adds them to the queries and keys of each head.
+
+    Parameters
+    ----------
+    rows : Tensor of shape (..., length, n_columns)
+        Embeddings, or queries or keys.
+    positions : Tensor
+        Positions, in a shape that broadcasts against (..., length).
+    base : float, default=10000.0
+        Base b of the geometric sequence of frequencies (see Notes).
+
+    Returns
+    -------
+    embedded : Tensor of shape (..., length, n_columns)
+        The rows plus the embeddings of their positions.
+
+    See Also
+    --------
+    rotary : Rotations by the position, which leave the norms of the rows unchanged.
+
+    Notes
+    -----
+    The embedding of position p has the columns
+
+    .. math:: PE_{p, 2i} = \sin\left(p\, b^{-2i/d}\right), \qquad
+       PE_{p, 2i+1} = \cos\left(p\, b^{-2i/d}\right),
+
+    where d is the number of columns. If d is odd, the last column is a sine.
+
+    References
+    ----------
+    .. [1] A. Vaswani et al., "Attention Is All You Need", NeurIPS 2017,
+       :arxiv:`1706.03762`, section 3.5.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> torch = pytest.importorskip("torch")
+    >>> from sklearn_crt.attention.torch import sinusoidal
+    >>> sinusoidal(torch.zeros(2, 4), torch.arange(2)).numpy().round(2)
+    array([[0.  , 1.  , 0.  , 1.  ],
+           [0.84, 0.54, 0.01, 1.  ]], dtype=float32)
+    """
+    d = rows.shape[-1]
+    i = torch.arange((d + 1) // 2, device=rows.device, dtype=rows.dtype)
+    angles = positions[..., None] * base ** (-2 * i / d)
+    return rows + torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[..., :d]
 
 
 def step_of_band(

@@ -101,8 +101,9 @@ def calibrate(model: nn.Module, batches: Iterable[Any]) -> int:
     >>> calibrate(model, [torch.randn(8, 100, 32) for _ in range(4)])
     2
     """
-    layers = [m for m in model.modules() if isinstance(m, LinearAttention)]
-    layers = [layer for layer in layers if layer.statistics is not None]
+    attention = [m for m in model.modules() if isinstance(m, LinearAttention)]
+    fields = [[f for f in m._far_fields if f.statistics is not None] for m in attention]
+    layers = [one for each in fields for one in each]
     statistics = [layer.statistics for layer in layers]
     if not statistics:
         raise ValueError(
@@ -133,4 +134,4 @@ def calibrate(model: nn.Module, batches: Iterable[Any]) -> int:
     for layer in layers:
         if layer._adapts:
             layer._make_map()
-    return len(statistics)
+    return sum(map(bool, fields))
