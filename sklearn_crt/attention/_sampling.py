@@ -102,8 +102,8 @@ class KeySampler:
         self._map = resolve(feature_map, k)
         if not self._map.is_positive:
             raise ValueError(
-                "feature_map must have positive features, because a weight that may be "
-                "negative is no probability. Use OPRFSampler, PositiveRBFSampler, "
+                "feature_map must have positive features, because negative weights "
+                "cannot be used as probabilities. Use OPRFSampler, PositiveRBFSampler, "
                 "DERFSampler or AnchoredRBFSampler with kernel='softmax'."
             )
         self._log_keys = self._log_features(k, key=True)  # (n_keys, n_components)

@@ -370,7 +370,7 @@ def test_errors():
         ):
             linear(x, x, x, attn_mask=mask)
     linear(x, x, x, attn_mask=torch.zeros(LENGTH, LENGTH))  # leaves out nothing
-    with pytest.raises(ValueError, match="key_padding_mask has shape"):
+    with pytest.raises(ValueError, match="key_padding_mask must have the shape"):
         linear(x, x, x, key_padding_mask=torch.zeros(3, 4, dtype=torch.bool))
     with pytest.raises(ValueError, match="is not divisible by num_heads=0"):
         LinearAttention(WIDTH, 0)

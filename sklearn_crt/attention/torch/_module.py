@@ -501,8 +501,8 @@ def _key_scores(key_padding_mask: Tensor | None, k: Tensor) -> Tensor | None:
         key_padding_mask = key_padding_mask[None]
     if key_padding_mask.shape != (k.shape[0], k.shape[2]):
         raise ValueError(
-            f"key_padding_mask has shape {tuple(key_padding_mask.shape)}, but needs "
-            f"(n_batch, n_keys) = {(k.shape[0], k.shape[2])}."
+            "key_padding_mask must have the shape (n_batch, n_keys) = "
+            f"{(k.shape[0], k.shape[2])}, got {tuple(key_padding_mask.shape)}."
         )
     hidden = _hidden(key_padding_mask, "key_padding_mask")
     boolean = key_padding_mask.dtype == torch.bool
