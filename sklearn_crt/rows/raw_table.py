@@ -273,7 +273,7 @@ class TableReader:
         for levels, name, values in zip(
             self.levels, self.names, matrix.T, strict=False
         ):
-            if levels is None:
+            if levels is None or not len(levels):
                 continue
             known = values[~np.isnan(values)]
             n_new = np.count_nonzero(~np.isin(known, levels))

@@ -273,6 +273,8 @@ class _Fit(NamedTuple):
     strength: float
     root: np.ndarray  # (m, m), lower triangular
     coef: np.ndarray  # (m, k)
+    alpha: float  # the penalty
+    residual: np.ndarray  # (n, k)
 
 
 def learn_kernel(
@@ -282,11 +284,11 @@ def learn_kernel(
     order: Order,
     n_learning: int,
     step: Step = no_step,
-) -> LearnedKernel:
+) -> tuple[LearnedKernel, _Fit]:
     """Return the kernel centred over ``points`` that predicts the targets best.
 
-    The points are landmarks, the first ``n_learning`` of which are used to learn
-    weights.
+    The second result is its fit to the rows. The points are landmarks, the first
+    ``n_learning`` of which are used to learn weights.
     """
     n_owners, is_score = len(encoding.groups), encoding.is_score
     varies = np.ptp(points, axis=0) > 0
@@ -309,7 +311,7 @@ def learn_kernel(
     whole = ColumnKernels.of(points, is_score, encoding.terms)
     kernel = AnovaKernel(whole, best.weights, best.order, best.strength)
     owned = np.bincount(np.array(encoding.owners, np.intp), shares, n_owners)
-    return LearnedKernel(encoding, kernel, owned)
+    return LearnedKernel(encoding, kernel, owned), best
 
 
 def _rounds(own: ColumnKernels, rows: EncodedRows, n_rounds: int, step: Step):
@@ -368,8 +370,10 @@ def _fit_of(terms, landmarks, rows, weights, order, strength) -> _Fit:
     K = combined(terms, weights, order, strength)
     half = root.astype(np.float32)
     P = solve_triangular(half, K.T, lower=True, overwrite_b=True, check_finite=False).T
-    error, coef = _best_penalty(P, rows.T, rows.weights)
-    return _Fit(error, weights, order, strength, root, coef)
+    error, coef, alpha = _best_penalty(P, rows.T, rows.weights)
+    scales = np.sqrt(rows.weights)[:, None]  # by which P has been multiplied
+    residual = rows.T - P @ coef / np.where(scales > 0, scales, 1)
+    return _Fit(error, weights, order, strength, root, coef, alpha, residual)
 
 
 def cholesky_with_jitter(gram: np.ndarray) -> np.ndarray:
@@ -386,8 +390,12 @@ def cholesky_with_jitter(gram: np.ndarray) -> np.ndarray:
 
 def _best_penalty(
     P: np.ndarray, T: np.ndarray, weights: np.ndarray
-) -> tuple[float, np.ndarray]:
-    """Return the smallest generalised cross-validation error and the coefficients."""
+) -> tuple[float, np.ndarray, float]:
+    """Return the smallest generalised cross-validation error, and its fit.
+
+    The fit consists of the coefficients and the penalty. P is centred and multiplied by
+    the square roots of the weights.
+    """
     n, total = weights.sum(), max(float(weights @ np.square(T).sum(axis=1)), 1e-30)
     scales = np.sqrt(weights)[:, None].astype(P.dtype)
     P -= (weights @ P / n).astype(P.dtype)
@@ -405,4 +413,4 @@ def _best_penalty(
     errors[freedom >= _MOST_FREEDOM * n] = np.inf
     best = int(np.argmin(errors))
     coef = vectors @ (along / (values + _ALPHAS[best])[:, None])
-    return float(errors[best]), coef
+    return float(errors[best]), coef, float(_ALPHAS[best])

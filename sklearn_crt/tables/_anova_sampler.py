@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from numbers import Integral
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -30,6 +30,7 @@ from ._anova_kernel import (
     learn_kernel,
 )
 from ._encoding import Encoding
+from ._linear_terms import LinearTerms
 
 # number of landmarks if neither the sampler nor an estimator sets it
 _N_COMPONENTS = 800
@@ -52,31 +53,56 @@ class AnovaMap:
     learned: LearnedKernel
     root: np.ndarray  # (m, m); root @ root.T inverts the kernel matrix of landmarks
     has_all_rows: bool  # whether each training row is a landmark
+    linear: LinearTerms  # features that follow those of the kernel
+
+    @property
+    def n_features(self) -> int:
+        """The number of features."""
+        return self.root.shape[1] + len(self.linear.owners)
 
     def transform(self, V: np.ndarray) -> np.ndarray:
-        """Return the features of rows, (n, d) -> (n, m)."""
+        """Return the features of rows, (n, d) -> (n, m + p)."""
+        features = self._of_kernel(V)
+        if self.linear.blocks:
+            features = np.hstack([features, self.linear.transform(V)])
+        return features.astype(V.dtype, copy=False)
+
+    def _of_kernel(self, V: np.ndarray) -> np.ndarray:
+        """Return the features without those of the linear terms, (n, m)."""
         kernel = self.learned.kernel(self.learned.encoding.transform(V))
         # the root is triangular, so half of the products can be skipped
-        features = blas.dtrmm(1.0, self.root.T, kernel.T, lower=1, overwrite_b=1)
-        return features.T.astype(V.dtype, copy=False)
+        return blas.dtrmm(1.0, self.root.T, kernel.T, lower=1, overwrite_b=1).T
 
     def unexplained(self, V: np.ndarray) -> np.ndarray:
         """Return k(x, x) minus the squared norm of the features of x, (n,)."""
         kernel = self.learned.kernel.diagonal(self.learned.encoding.transform(V))
-        return np.maximum(kernel - np.square(self.transform(V)).sum(axis=1), 0)
+        return np.maximum(kernel - np.square(self._of_kernel(V)).sum(axis=1), 0)
+
+    def exact_kernel(self, V: np.ndarray, W: np.ndarray) -> np.ndarray:
+        """Return the kernel between two sets of rows, with the linear terms, (n, m)."""
+        encode, linear = self.learned.encoding.transform, self.linear.transform
+        found = self.learned.kernel.between(encode(V), encode(W))
+        return found + linear(V) @ linear(W).T
 
     # ------------------------------------------------------------------ effects
     @property
     def subsets(self) -> list[tuple[int, ...]]:
         """The groups of columns that each effect depends on."""
         owners = sorted(set(self.learned.encoding.owners))
-        sizes = (1, 2) if self.learned.kernel.order == 2 else (1,)
-        return [subset for size in sizes for subset in combinations(owners, size)]
+        pairs = combinations(owners, 2) if self.learned.kernel.order == 2 else ()
+        return [*((owner,) for owner in self._singles), *pairs]
+
+    @property
+    def _singles(self) -> list[int]:
+        """The groups of columns in the kernel or in the linear terms."""
+        return sorted({*self.learned.encoding.owners, *self.linear.owners.tolist()})
 
     def _effect_kernel(self, Z: np.ndarray, subset: tuple[int, ...]) -> np.ndarray:
         """Return an effect's contribution to the kernel of rows and landmarks."""
         kernel, owners = self.learned.kernel, np.array(self.learned.encoding.owners)
-        own = (np.flatnonzero(owners == owner).tolist() for owner in subset)
+        own = [np.flatnonzero(owners == owner).tolist() for owner in subset]
+        if not own[0]:  # there is only a linear term
+            return np.zeros((len(Z), len(kernel.columns.points)))
         parts = [kernel.weighted_terms(Z, chosen) for chosen in own]
         if len(subset) == 2:
             sums = [terms.sum(axis=0) for terms in parts]
@@ -87,20 +113,30 @@ class AnovaMap:
         """Return the features of an effect, which have mean zero over the landmarks."""
         Z, points = self._encoded(V)
         mean = self._effect_kernel(points, subset).mean(axis=0)
-        return (self._effect_kernel(Z, subset) - mean) @ self.root
+        features = (self._effect_kernel(Z, subset) - mean) @ self.root
+        linear = np.zeros((len(V), len(self.linear.owners)))
+        if len(subset) == 1:
+            linear = self.linear.transform(V) * (self.linear.owners == subset[0])
+        return np.hstack([features, linear])
 
     def effects(self, V: np.ndarray, coef: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return all effects, (n, n_effects, k), and a term to add to the intercept.
 
-        ``coef`` are the coefficients of the features, (m, k).
+        ``coef`` are the coefficients of the features, (m + p, k).
         """
         Z, points = self._encoded(V)
-        dual = self.root @ coef
+        m = self.root.shape[1]
+        dual = self.root @ coef[:m]
         means = self._raw(points, dual).mean(axis=0)
         shift = means.sum(axis=0)
         if self.learned.kernel.order == "all":  # interactions contribute, too
             shift = self.learned.kernel(points).mean(axis=0) @ dual
-        return self._raw(Z, dual) - means, shift
+        found = self._raw(Z, dual) - means
+        linear = self.linear.transform(V)
+        for place, owner in enumerate(self._singles):
+            own = self.linear.owners == owner
+            found[:, place] += linear[:, own] @ coef[m:][own]
+        return found, shift
 
     def _encoded(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self.learned.encoding.transform(V), self.learned.kernel.columns.points
@@ -110,6 +146,7 @@ class AnovaMap:
         kernel, subsets = self.learned.kernel, self.subsets
         owners = np.array(self.learned.encoding.owners, np.intp)
         every, n_outputs = sorted(set(owners.tolist())), dual.shape[1]
+        singles = self._singles
         out = np.zeros((len(Z), len(subsets), n_outputs))
         n_single, m = len(every), len(dual)
         i, j = np.triu_indices(n_single, 1)
@@ -121,12 +158,12 @@ class AnovaMap:
             for place, owner in enumerate(every):
                 mine = terms[owners == owner]
                 sums[place] = mine.sum(axis=0)
-                out[rows, place] = _own_effect(kernel, mine) @ dual
+                out[rows, singles.index(owner)] = _own_effect(kernel, mine) @ dual
             if kernel.order == 2 and n_single > 1:
                 by_row = sums.transpose(1, 0, 2)  # (b, n_single, m)
                 for k in range(n_outputs):
                     products = (by_row * dual[:, k]) @ by_row.transpose(0, 2, 1)
-                    out[rows, n_single:, k] = kernel.strength * products[:, i, j]
+                    out[rows, len(singles) :, k] = kernel.strength * products[:, i, j]
         return out
 
 
@@ -163,10 +200,22 @@ class AnovaValue(SampleValue):
         first, _ = distinct_rows(Z)
         points = Z[np.sort(first)[: choices.n_components]]
         rows = EncodedRows(Z, T, weights)
-        learned = learn_kernel(encoding, rows, points, choices.order, _LEARNING, step)
+        order_, n_learning = choices.order, _LEARNING
+        learned, fit = learn_kernel(encoding, rows, points, order_, n_learning, step)
         root = cholesky_with_jitter(learned.kernel(points))
         has_all_rows = sample.n_seen == len(order) and len(points) == len(first)
-        return AnovaMap(learned, lapack.dtrtri(root, lower=1)[0].T, has_all_rows)
+        # A level that occurs once has no effect on other rows, except if there are more
+        # rows than those of the sample.
+        least_count = 2 if sample.n_seen == len(order) else 1
+        of_fit = fit.residual, weights, fit.alpha, least_count
+        linear, sizes = LinearTerms.learned(encoding, X, Z, *of_fit)
+        if linear.blocks:
+            share = weights / weights.sum()
+            explained = np.square(T - fit.residual).sum(axis=1)
+            shares = learned.shares * np.sqrt(share @ explained) + sizes
+            learned = replace(learned, shares=shares / (shares.sum() or 1.0))
+        inverse = lapack.dtrtri(root, lower=1)[0].T
+        return AnovaMap(learned, inverse, has_all_rows, linear)
 
     def _targets(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return centred targets: class indicators, or numbers of variance 1."""
@@ -210,8 +259,9 @@ class AnovaSampler(
         any number of columns. ``"auto"`` chooses between 2 and ``"all"``. The strength
         of the interactions is always selected automatically.
     n_components : int, default=None
-        Number of features, one per landmark; fewer if there are fewer distinct rows.
-        None means 800, unless an estimator that uses the sampler sets a number.
+        Number of landmarks, each of which gives a feature; fewer if there are fewer
+        distinct rows. None means 800, unless an estimator that uses the sampler sets a
+        number. Linear terms (see Notes) add further features.
     groups : list of lists of str or int, default=None
         Names or positions of columns that are treated as one multivariate input, such
         as latitude and longitude. The effect of a group is a function of all its
@@ -253,8 +303,9 @@ class AnovaSampler(
     0 for different categories. Standardised numbers are softly clipped at 4 standard
     deviations. Missing values of numerical columns are replaced by the median, and an
     additional effect represents missingness. Missing values of a categorical column
-    form a category of their own. Categories with fewer than 10 rows are merged into a
-    single category, which also represents categories that were not present in ``fit``.
+    form a category of their own if there are at least 10. In the kernel, categories
+    with fewer than 10 rows of the sample are merged into a single category, which also
+    represents categories that were not present in ``fit``.
     Dates are converted to days since 1970.
 
     Each kernel is centred over the landmarks and scaled to mean diagonal 1. With
@@ -275,7 +326,13 @@ class AnovaSampler(
     generalised cross-validation error is at most 0.9 times the variance of the targets
     and decreases by less than 0.5 %. The same error is used to select the order and the
     strength. If there are more than 40 columns, only the 40 that are most important in
-    a rough fit are kept. The kernel is learned from a random sample of at most 4096
+    a rough fit are kept in the kernel. Linear terms represent what the kernel leaves
+    out: the standardised values of all numeric columns, and an indicator for each
+    category of a categorical column, however few rows it has. The penalty shrinks the
+    effects of rare categories towards zero, as in a model with random effects. These
+    terms are used if they lower the generalised cross-validation error of the residuals
+    by 1 %, which also determines their scale. They are added to the effects of single
+    columns. The kernel is learned from a random sample of at most 4096
     rows; ``freeze`` discards this sample. Targets that are strings, booleans or
     integers with at most 100 distinct values are treated as labels, and the regression
     targets are then the class indicators.
@@ -390,7 +447,7 @@ class AnovaSampler(
         """Return the features of rows of a table, whatever ``set_output`` requests."""
         model, V = self._query(X, method)
         anova = model._value.solution
-        out = np.empty((len(V), anova.root.shape[1]), V.dtype)
+        out = np.empty((len(V), anova.n_features), V.dtype)
 
         def write(part: slice) -> None:
             out[part] = anova.transform(V[part])
@@ -419,9 +476,8 @@ class AnovaSampler(
         """
         model, V = self._query(X, "exact_kernel")
         W = V if Y is None else model._validated_queries(Y)
-        learned = model._value.solution.learned
-        sides = (learned.encoding.transform(rows) for rows in (V, W))
-        return learned.kernel.between(*sides).astype(V.dtype, copy=False)
+        found = model._value.solution.exact_kernel(V, W)
+        return found.astype(V.dtype, copy=False)
 
     def approximate_kernel(
         self, X: TableLike, Y: TableLike | None = None
@@ -473,7 +529,7 @@ class AnovaSampler(
 
     @property
     def _n_features_out(self) -> int:
-        return solution_for_names(self).root.shape[1]
+        return solution_for_names(self).n_features
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags, which allow raw tables and require targets."""

@@ -175,7 +175,7 @@ class FeaturesAndColumns(BaseEstimator):
         """Return the columns, (n, m + n_columns)."""
         columns = self.encoding.one_hot(V)
         sampler = map_of(self.sampler)
-        m = sampler.root.shape[1]
+        m = sampler.n_features
         out = np.empty((len(V), m + columns.shape[1]))
         out[:, m:] = columns
         for rows in row_blocks(len(V)):  # in blocks, to avoid a copy of all features
