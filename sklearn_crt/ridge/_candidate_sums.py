@@ -38,7 +38,7 @@ from ._feature_moments import (
     merged_rows,
     width_of,
 )
-from ._ridge_solution import Regression, SampledRows, Solution
+from ._ridge_solution import Regression, SampledFeatures, Solution
 
 # candidates for sigma, as multiples of sigma="scale"
 _MULTIPLES = 0.25, 0.5, 1.0, 2.0
@@ -403,7 +403,7 @@ class RidgeSums(MapSums):
                 weight=weight,
                 fit_intercept=settings.fit_intercept,
                 class_shares=shares,
-                rows=SampledRows(
+                rows=SampledFeatures(
                     Z=Z,
                     Y=targets,
                     weights=sample.given_weights * factors,

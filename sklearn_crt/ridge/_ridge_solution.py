@@ -59,7 +59,7 @@ _LEAST_FREEDOM = 0.001  # minimum residual degrees of freedom per row
 _COMBINED = 64
 
 
-class SampledRows(NamedTuple):
+class SampledFeatures(NamedTuple):
     """The features, targets and weights of a sample of the rows."""
 
     Z: np.ndarray  # (n, D), in float64
@@ -197,7 +197,7 @@ class Regression:
         fit_intercept: bool,
         class_shares: np.ndarray | None,
         weight: float,
-        rows: SampledRows,
+        rows: SampledFeatures,
     ):
         # penalty (D, D), None for the identity; alphas (n_alphas,) or "auto"
         # class_shares (n_classes,) if the outputs are indicators of classes, which
@@ -223,7 +223,7 @@ class Regression:
         self._leave_one_out(rows)
 
     def _decompose(
-        self, moments: Moments, penalty: np.ndarray | None, rows: SampledRows
+        self, moments: Moments, penalty: np.ndarray | None, rows: SampledFeatures
     ) -> None:
         """Compute the eigenvalues, the eigenvectors and their products with targets."""
         gram, eps = self.moments.gram, moments.eps
@@ -304,7 +304,7 @@ class Regression:
         left = (1 - self.values[:, None] * self.inverse) ** 2
         self.residuals = np.maximum(self._rest + left.T @ self._explained, 0)
 
-    def _leave_one_out(self, rows: SampledRows) -> None:
+    def _leave_one_out(self, rows: SampledFeatures) -> None:
         """Compute leave-one-out errors.
 
         The leave-one-out error of a row with leverage h is its residual divided by 1 -
