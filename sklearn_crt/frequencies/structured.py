@@ -97,14 +97,14 @@ class HadamardFrequencies(Frequencies):
             for first in range(0, n_blocks, group):
                 columns = slice(first * size, (first + group) * size)
                 norms = self._norms[columns]  # the last block may be incomplete
-                signs = self._signs[:, first : first + group]
-                unit = self._unit_products(part, signs, out.dtype)
+                unit = self._unit_products(part, slice(first, first + group), out.dtype)
                 np.multiply(unit[:, : norms.size], norms, out=out[rows, columns])
 
     def _unit_products(
-        self, X: np.ndarray, signs: np.ndarray, dtype: np.dtype
+        self, X: np.ndarray, group: slice, dtype: np.dtype
     ) -> np.ndarray:
         """Return the inner products of rows with the unit vectors of some blocks."""
+        signs = self._signs[:, group]
         n_rows, (_, n_blocks, size) = len(X), signs.shape
         values = np.empty((2, n_rows, n_blocks, size), dtype)
         values, buffer = values.reshape(2, n_rows * n_blocks, size)
@@ -138,6 +138,46 @@ class HadamardFrequencies(Frequencies):
         return self.apply(np.eye(self._n_features, dtype=self._norms.dtype))
 
 
+class GivensFrequencies(HadamardFrequencies):
+    """Blocks of frequencies that are stored as products of Givens rotations.
+
+    A block maps a row x to norms * S R x. Here R is a product of rounds, each of which
+    rotates disjoint random pairs of coordinates by random angles.
+    """
+
+    def __init__(
+        self, angles: np.ndarray, orders: np.ndarray, norms: np.ndarray, simplex: bool
+    ):
+        # angles, orders (n_rounds, n_blocks, n_features); the first half of the angles
+        # are those of the pairs that the halves of an order form
+        self._orders = orders
+        super().__init__(angles, norms, angles.shape[2], simplex)
+
+    def _unit_products(
+        self, X: np.ndarray, group: slice, dtype: np.dtype
+    ) -> np.ndarray:
+        angles, orders = self._signs[:, group], self._orders[:, group]
+        n_rows, (n_rounds, n_blocks, d) = len(X), angles.shape
+        half, out = d // 2, np.empty((n_rows, n_blocks, d), dtype)
+        for block in range(n_blocks):
+            values = np.array(
+                X.T, dtype, order="C"
+            )  # rows of this array are contiguous
+            for k in range(n_rounds):
+                first, second = (
+                    orders[k, block, :half],
+                    orders[k, block, half : 2 * half],
+                )
+                angle = angles[k, block, :half, None]
+                cos, sin = np.cos(angle).astype(dtype), np.sin(angle).astype(dtype)
+                a, b = values[first], values[second]
+                values[first], values[second] = cos * a - sin * b, sin * a + cos * b
+            out[:, block] = values.T
+        if self._simplex:
+            out = apply_simplex(out)
+        return out.reshape(n_rows, n_blocks * d)
+
+
 _MIN_SIZE = 16  # for smaller sizes, the products are not close to random rotations
 
 
@@ -152,6 +192,13 @@ class StructuredOrthogonal(Coupling):
     norms have the distribution for dimension d'. The frequencies are orthogonal in the
     padded dimension, that is, before their last d' - d coordinates are dropped [1]_.
 
+    Parameters
+    ----------
+    rotation : {"hadamard", "givens"}, default="hadamard"
+        The kind of fast rotation. With ``"givens"``, it is a product of random Givens
+        rotations, each of which rotates two coordinates by a random angle [2]_. It
+        needs no padding (d' = d), but takes longer than Hadamard products.
+
     Attributes
     ----------
     exact : bool
@@ -163,6 +210,9 @@ class StructuredOrthogonal(Coupling):
 
     Notes
     -----
+    The product of Givens rotations consists of :math:`2 \lceil\log_2 d\rceil + 6`
+    rounds, each of which rotates d/2 disjoint random pairs of coordinates.
+
     If d or m is at most 256, the frequencies are stored as a matrix, because a dense
     product is faster. Otherwise only the signs and norms are stored, about 5 m numbers
     in total. In both cases, memory use is O(m + d).
@@ -171,6 +221,8 @@ class StructuredOrthogonal(Coupling):
     ----------
     .. [1] K. Choromanski, M. Rowland, A. Weller, "The Unreasonable Effectiveness of
        Structured Random Orthogonal Embeddings", NeurIPS 2017, :arxiv:`1703.00864`.
+    .. [2] Reid et al., "Simplex Random Features", ICML 2023, section 4.2,
+       :arxiv:`2301.13856`.
 
     Examples
     --------
@@ -189,8 +241,22 @@ class StructuredOrthogonal(Coupling):
     # number of columns, or of frequencies, up to which a dense product is faster
     _dense_up_to = 256
 
+    def __init__(self, rotation: str = "hadamard"):
+        if rotation not in ("hadamard", "givens"):
+            raise ValueError(
+                f"rotation={rotation!r} must be 'hadamard' or 'givens', the two kinds "
+                "of fast rotations."
+            )
+        self.rotation = rotation
+
+    def __repr__(self) -> str:
+        other = "rotation='givens'" if self.rotation == "givens" else ""
+        return f"{type(self).__name__}({other})"
+
     def _size(self, n_features: int) -> int:
         """Return the size d' of a block."""
+        if self.rotation == "givens":
+            return n_features
         return max(_MIN_SIZE, 1 << (n_features - 1).bit_length())
 
     def block_sizes(self, n_frequencies: int, n_features: int) -> np.ndarray:
@@ -207,12 +273,30 @@ class StructuredOrthogonal(Coupling):
         signs_rng, norms_rng = rng.spawn(2)
         size = self._size(n_features)
         norms = radial_law(size).rvs(n_frequencies, random_state=norms_rng)
+        if self.rotation == "givens":
+            n_rounds = 2 * (size - 1).bit_length() + 6
+            shape = (-(-n_frequencies // size), n_rounds, size)
+            angles_rng, orders_rng = signs_rng.spawn(2)
+            angles = 2 * math.pi * angles_rng.random(shape)
+            orders = np.argsort(orders_rng.random(shape), axis=2)
+            frequencies = GivensFrequencies(
+                np.ascontiguousarray(np.swapaxes(angles, 0, 1)),
+                np.ascontiguousarray(np.swapaxes(orders, 0, 1)),
+                norms,
+                self._simplex,
+            )
+            return self._stored(frequencies)
         # drawn block by block: the first signs must not depend on the number of blocks
         shape = (-(-n_frequencies // size), self._n_products, size)
         signs = 2.0 * signs_rng.integers(0, 2, shape, dtype=np.int8) - 1
         signs = np.ascontiguousarray(np.swapaxes(signs, 0, 1))
-        frequencies = HadamardFrequencies(signs, norms, n_features, self._simplex)
-        if min(n_features, n_frequencies) > self._dense_up_to:
+        products = HadamardFrequencies(signs, norms, n_features, self._simplex)
+        return self._stored(products)
+
+    def _stored(self, frequencies: HadamardFrequencies) -> Frequencies:
+        """Return the frequencies as a matrix if a product with it is faster."""
+        size = min(frequencies.n_features, frequencies.n_frequencies)
+        if size > self._dense_up_to:
             return frequencies
         return Frequencies(frequencies.to_dense())
 
@@ -225,6 +309,11 @@ class StructuredSimplex(StructuredOrthogonal):
     simplex matrix S, which takes O(d') operations per block and row. The frequencies of
     a block then point to the vertices of a simplex in the padded dimension d', and the
     cosine between any two of them is :math:`-1 / (d' - 1)` [1]_.
+
+    Parameters
+    ----------
+    rotation : {"hadamard", "givens"}, default="hadamard"
+        The kind of fast rotation, as in ``StructuredOrthogonal``.
 
     Attributes
     ----------

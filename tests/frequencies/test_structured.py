@@ -21,10 +21,12 @@ from sklearn_crt.extend import (
 from sklearn_crt.frequencies.structured import HadamardFrequencies
 from sklearn_crt.samplers import PositiveRBFSampler
 from sklearn_crt.testing import (
+    assert_coupling,
     assert_invariant,
     assert_nested,
     assert_unbiased,
     assert_variance,
+    check_sampler,
 )
 from sklearn_crt.testing.estimates import contract_rows
 
@@ -272,3 +274,58 @@ def test_unpadded_blocks_are_biased():
 def test_contract_sees_wrong_blocks(coupling):
     with pytest.raises(AssertionError, match="biased"):
         assert_unbiased(TrigRBFSampler(sigma=1.0, coupling=coupling))
+
+
+# ---------------------------------------------------------------- Givens rotations
+GIVENS = [StructuredOrthogonal(rotation="givens"), StructuredSimplex(rotation="givens")]
+
+
+@pytest.mark.parametrize("coupling", GIVENS, ids=str)
+@pytest.mark.parametrize("d", [2, 3, 7, 16])
+def test_givens_rotations_in_any_dimension(coupling, d):
+    """Exact angles without padding, and directions that are close to uniform."""
+    assert coupling.block_sizes(2 * d + 1, d).tolist() == [d, d, 1]
+    assert_coupling(coupling, chi_law, d, n_blocks=2000)
+
+
+@pytest.mark.parametrize("coupling", GIVENS, ids=str)
+def test_givens_rotations_as_a_fast_product(coupling, rng, monkeypatch):
+    d, m = 33, 100
+    monkeypatch.setattr(StructuredOrthogonal, "_dense_up_to", 1000)
+    dense = coupling.draw(chi_law, m, d, np.random.default_rng(0))
+    monkeypatch.setattr(StructuredOrthogonal, "_dense_up_to", 1)
+    fast = coupling.draw(chi_law, m, d, np.random.default_rng(0))
+    assert type(fast).__name__ == "GivensFrequencies"
+    X = rng.normal(size=(50, d))
+    assert_allclose(fast.apply(X), X @ dense.to_dense(), rtol=1e-9, atol=1e-9)
+    assert_allclose(fast.sq_norms, np.sum(dense.to_dense() ** 2, axis=0))
+    single = fast.to(np.empty(0, np.float32)).apply(X.astype(np.float32))
+    assert single.dtype == np.float32
+    assert_allclose(single, fast.apply(X), atol=1e-3)
+    half = coupling.draw(chi_law, m // 2, d, np.random.default_rng(0))
+    assert_allclose(half.to_dense(), dense.to_dense()[:, : m // 2])
+
+
+@pytest.mark.parametrize("d", [3, 4, 8])
+def test_bias_and_variance_with_givens_rotations(d):
+    check_sampler(PositiveRBFSampler(coupling=GIVENS[1]), d)
+
+
+def test_too_few_givens_rotations_are_seen():
+    """After a single round, an axis stays in the plane of two coordinates."""
+
+    class OneRound(StructuredOrthogonal):
+        def _stored(self, frequencies):
+            frequencies._signs = frequencies._signs[:1]
+            frequencies._orders = frequencies._orders[:1]
+            return super()._stored(frequencies)
+
+    with pytest.raises(AssertionError):
+        assert_coupling(OneRound(rotation="givens"), chi_law, 7, n_blocks=2000)
+
+
+def test_other_rotations_are_refused():
+    with pytest.raises(ValueError, match="rotation='haar' must be 'hadamard' or"):
+        StructuredSimplex(rotation="haar")
+    assert repr(GIVENS[0]) == "StructuredOrthogonal(rotation='givens')"
+    assert repr(StructuredSimplex()) == "StructuredSimplex()"
