@@ -25,8 +25,8 @@ from sklearn_crt.tables import TableClassifier, TableRegressor
 SEED = {"random_state": 0}
 ANOVA = AnovaSampler(n_components=40, **SEED)
 MODELS = [
-    TableClassifier(**SEED),
-    TableRegressor(**SEED),
+    TableClassifier(n_folds=2, **SEED),
+    TableRegressor(n_folds=2, **SEED),
     LocalLinearClassifier(),
     LocalLinearRegressor(),
     NadarayaWatsonClassifier(),
@@ -49,8 +49,8 @@ METHODS = "predict", "predict_proba", "predict_interval", "score_samples", "effe
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_predictions_are_the_same(model, library, rng):
     pytest.importorskip(library)
-    X = rng.normal(size=(700, 3))
-    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=700)
+    X = rng.normal(size=(300, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=300)
     y = y > 0 if is_classifier(model) else y
 
     def results():

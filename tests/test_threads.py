@@ -34,6 +34,7 @@ from sklearn_crt.samplers import (
 )
 from sklearn_crt.tables import TableClassifier, TableRegressor
 
+from .cases import sampler_classes
 from .test_common import EACH_ESTIMATOR
 from .thread_check import assert_thread_safe
 
@@ -234,9 +235,21 @@ EXPENSIVE = [
     NadarayaWatsonRegressor(OPRFSampler(n_components=20)),
     NadarayaWatsonRegressor(Prototypes(20)),
 ]
+# Samplers that differ from the first of these in their maps alone, which read only
+# attributes that are there from the beginning.
+ALONE = OPRFSampler, HybridSampler
+REPEATED = [cls() for cls in sampler_classes() if cls not in ALONE]
+    cls() for cls in sampler_classes() if cls not in (OPRFSampler, HybridSampler)
+]
 # Each public estimator, and those with further kinds of fitted values.
 SHARED = [
-    *(one for one in EACH_ESTIMATOR if repr(one) not in map(repr, EXPENSIVE)),
+    *(
+        pytest.param(one, marks=pytest.mark.slow)
+        if repr(one) in map(repr, REPEATED)
+        else one
+        for one in EACH_ESTIMATOR
+        if repr(one) not in map(repr, EXPENSIVE)
+    ),
     *(pytest.param(one, marks=pytest.mark.slow) for one in EXPENSIVE),
     NadarayaWatsonClassifier(OPRFSampler(sigma=1.0, n_components=20)),
     NadarayaWatsonRegressor(Prototypes(5)),

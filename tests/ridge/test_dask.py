@@ -76,7 +76,9 @@ def test_labels_as_in_memory(table):
     assert_allclose(found.decision_function(X), scores, atol=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))]
+)
 @pytest.mark.parametrize("kind", [RandomFeatureRidge, RandomFeatureRidgeClassifier])
 def test_sigma_as_in_memory(kind, seed):
     """It is selected on a sample of the rows, drawn by their positions."""

@@ -188,23 +188,25 @@ def test_probabilities(table, classifier):
 @pytest.mark.parametrize(
     "backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)]
 )
-def test_batches_and_workers_do_not_matter(backend, table, model):
-    X, y = table
+def test_batches_and_workers_do_not_matter(backend, table):
+    X, y = (part[:150] for part in table)
+    model = TableRegressor(n_folds=2, random_state=0).fit(X, y)
     with parallel_config(backend=backend):  # two processes take seconds to start
-        other = clone(model).set_params(n_jobs=2).fit(X[:300], y[:300])
+        other = clone(model).set_params(n_jobs=2).fit(X, y)
     np.testing.assert_allclose(other.predict(X), model.predict(X), atol=1e-6)
-    merged = clone(model).fit(X[:120], y[:120])
-    merged.merge(clone(model).fit(X[120:300], y[120:300]))
+    merged = clone(model).fit(X[:60], y[:60])
+    merged.merge(clone(model).fit(X[60:], y[60:]))
     np.testing.assert_array_equal(merged.predict(X), model.predict(X))
     restored = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(restored.predict(X), model.predict(X))
 
 
-def test_units_of_targets_do_not_matter(table, model):
+def test_units_of_targets_do_not_matter(table):
     """The folds do not depend on the targets, which determine the weights."""
-    X, y = table
+    X, y = (part[:150] for part in table)
+    model = TableRegressor(n_folds=2, random_state=0).fit(X, y)
     for scale, shift in ((1, 1000), (-0.3, 0)):
-        other = clone(model).fit(X[:300], scale * y[:300] + shift)
+        other = clone(model).fit(X, scale * y + shift)
         assert other.weights_ == pytest.approx(model.weights_, abs=1e-4)
         found = (other.predict(X) - shift) / scale
         np.testing.assert_allclose(found, model.predict(X), atol=1e-4)
@@ -230,7 +232,7 @@ def test_balanced_classes_have_equal_total_weights(rng):
     X = rng.normal(size=(150, 3))
     y = (X[:, 0] + rng.normal(size=150) > 0.8).astype(int)
     weights = np.where(y == 1, 4.0, 1.0)
-    model = TableClassifier(class_weight="balanced", random_state=0)
+    model = TableClassifier(class_weight="balanced", n_folds=2, random_state=0)
     plain = clone(model).fit(X, y)
     weighted = clone(model).fit(X, y, weights)
     np.testing.assert_allclose(
@@ -256,7 +258,7 @@ def test_balanced_classes_have_equal_total_weights(rng):
     "model",
     [
         NadarayaWatsonClassifier(class_weight="balanced"),
-        RandomFeatureRidgeClassifier(class_weight="balanced", random_state=0),
+        RandomFeatureRidgeClassifier(class_weight="balanced", n_components=20),
     ],
     ids=str,
 )
@@ -293,7 +295,7 @@ def test_totals_of_rare_classes(rng):
 def test_effects_of_a_classifier_sum_to_its_probabilities(table, n_classes):
     X, y = table
     labels = np.digitize(y, np.quantile(y, np.arange(1, n_classes) / n_classes))
-    model = TableClassifier(random_state=0).fit(X[:300], labels[:300])
+    model = TableClassifier(n_folds=2, random_state=0).fit(X[:150], labels[:150])
     found = model.effects(X)
     total = found.values.sum(axis=1) + found.intercept
     expected = model.decision_function(X)
@@ -404,13 +406,12 @@ def test_more_folds_than_rows_that_are_tested():
 
 
 def test_targets_without_variation(table):
-    X, y = table
+    X, y = (part[:150] for part in table)
     np.testing.assert_allclose(TableRegressor().fit(X, 0 * y + 3).predict(X), 3)
     one = TableClassifier().fit(X, np.full(len(y), "a"))
     assert (one.predict(X) == "a").all()
     rare = np.where(np.arange(len(y)) == 7, "rare", "often")
-    assert TableClassifier().fit(X, rare).predict_proba(X).shape == (400, 2)
-    X, y = X[:150], y[:150]
+    assert TableClassifier().fit(X, rare).predict_proba(X).shape == (150, 2)
     eleven = np.append(np.digitize(y[1:], np.quantile(y, np.arange(1, 10) / 10)), 99)
     p = TableClassifier(n_folds=2, random_state=0).fit(X, eleven).predict_proba(X)
     np.testing.assert_allclose(p.sum(axis=1), 1)
