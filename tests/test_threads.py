@@ -239,8 +239,6 @@ EXPENSIVE = [
 # attributes that are there from the beginning.
 ALONE = OPRFSampler, HybridSampler
 REPEATED = [cls() for cls in sampler_classes() if cls not in ALONE]
-    cls() for cls in sampler_classes() if cls not in (OPRFSampler, HybridSampler)
-]
 # Each public estimator, and those with further kinds of fitted values.
 SHARED = [
     *(
