@@ -13,7 +13,14 @@ from sklearn.utils import check_random_state
 from .._compat import Interval, RandomState, StrOptions, TypedTransformerMixin
 from ..arrays.namespaces import Array, to_host, to_namespace_of
 from ..arrays.validation import as_kind, refuse_device, validate_rows
-from ..life_cycle.fitted import Batch, Step, no_step, solution_for_names
+from ..life_cycle.fitted import (
+    Batch,
+    Step,
+    no_step,
+    solution_for_names,
+    without_value,
+)
+from ..life_cycle.out_of_fold import fold_numbers
 from ..life_cycle.supervised import BatchesMixin, SampleValue, TargetsLifeCycle
 from ..rows import (
     Rows,
@@ -29,6 +36,7 @@ from ._column_features import mapped
 
 _MOST_WHOLE = 2.0**53  # all smaller integers are exact in float64
 _MOST_ROWS, _MOST_ENTRIES = 2**14, 2**22  # limits on the size of the sample
+_ROWS_PER_COLUMN = 100  # with fewer, ``fit_transform`` returns cross-fitted rows
 
 
 def _target_kind(y: np.ndarray) -> str:
@@ -49,8 +57,8 @@ class MetricValue(SampleValue):
         y, kind = to_host(batch.y), _target_kind(batch.y)
         if self.sample is not None:
             kind = self._common_kind(y, kind)
-        codes = y.astype(np.float64) if y.dtype.kind in "fiub" else codes_of(y)
-        return replace(super().plus(batch._replace(y=codes), step), kind=kind)
+        batch = batch._replace(y=_codes(y))
+        return replace(super().plus(batch, step), kind=kind)
 
     def __add__(self, other: MetricValue) -> MetricValue:
         if self.sample is None:
@@ -75,17 +83,76 @@ class MetricValue(SampleValue):
     def _most_rows(self, n_columns: int) -> int:
         return max(2, min(_MOST_ROWS, _MOST_ENTRIES // n_columns))
 
+    @property
+    def by_class(self) -> bool:
+        """Whether the targets are labels."""
+        return self.kind == "labels" or (
+            self.kind == "integers"
+            and (self.choices.method == "nca" or are_labels(self.sample.y.astype(int)))
+        )
+
     def _learn(self, step: Step = no_step) -> Metric:
         sample, parameters = self.sample, self.choices
         X = as_kind(sample.X, np.ndarray)
-        by_class = self.kind == "labels" or (
-            self.kind == "integers"
-            and (parameters.method == "nca" or are_labels(sample.y.astype(int)))
-        )
         rows = TrainingRows.of(
-            X, sample.y, sample.weights, by_class=by_class, seed=parameters.seed
+            X, sample.y, sample.weights, by_class=self.by_class, seed=parameters.seed
         )
         return best_metric(rows, parameters, step)
+
+    def cross_fitted(self, batch: Batch) -> np.ndarray:
+        """Return the transformed rows of the batch, each by a metric without its fold.
+
+        The metrics of the folds are rotated so that the rows from which they were
+        learned are as close as possible to where the metric of all rows has them.
+        Numbers use the method and the type of features of that metric. The value must
+        have been learned from this batch.
+        """
+        # -> (n_rows, n_columns)
+        metric, parameters = self.solution, self.choices
+        X, y = as_kind(batch.X, np.ndarray), _codes(to_host(batch.y))
+        weights, by_class = to_host(batch.weights), self.by_class
+        if not by_class:
+            columns = "hats" if metric.features.has_hats else "linear"
+            parameters = parameters._replace(method=metric.method, columns=columns)
+        whole = mapped(metric.features, metric.components, X)
+        found = whole.copy()
+        fold_of_row = fold_numbers(len(y), y if by_class else None, None)
+        for fold in range(int(fold_of_row.max()) + 1):
+            train, test = (np.flatnonzero(fold_of_row != fold), fold_of_row == fold)
+            rows = TrainingRows.of(
+                X[train],
+                y[train],
+                weights[train],
+                by_class=by_class,
+                seed=parameters.seed,
+            )
+            other = best_metric(rows, parameters, no_step)
+            moved = mapped(other.features, other.components, X)
+            found[test] = _rotated(moved, whole, train, weights[train])[test]
+        return found
+
+
+def _codes(y: np.ndarray) -> np.ndarray:
+    """Return targets as numbers; strings are replaced by numbers of their own."""
+    return y.astype(np.float64) if y.dtype.kind in "fiub" else codes_of(y)
+
+
+def _rotated(
+    rows: np.ndarray, goal: np.ndarray, some: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """Rotate and shift rows so that some of them are as close as possible to a goal.
+
+    This is the orthogonal Procrustes problem. If there are more columns than in the
+    goal, the last ones are left out after the rotation.
+    """
+    # (n, r), (n, k), (m,), (m,) -> (n, k)
+    share, width = weights / weights.sum(), max(rows.shape[1], goal.shape[1])
+    rows, wanted = (np.pad(a, ((0, 0), (0, width - a.shape[1]))) for a in (rows, goal))
+    means = share @ rows[some], share @ wanted[some]
+    U, _, Vt = np.linalg.svd(
+        (rows[some] - means[0]).T @ ((wanted[some] - means[1]) * share[:, None])
+    )
+    return ((rows - means[0]) @ (U @ Vt) + means[1])[:, : goal.shape[1]]
 
 
 class LearnedMetric(
@@ -204,6 +271,11 @@ class LearnedMetric(
     of the training rows too small, and later steps of a pipeline may use these errors
     to select parameters.
 
+    With fewer than 100 rows per column, :meth:`fit_transform`, which pipelines call in
+    ``fit``, transforms each training row by a metric that is learned without its fold,
+    so that later steps of a pipeline do not judge themselves by rows that have shaped
+    the metric.
+
     ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The
     result is the same as after ``fit`` on all rows together, in the same order. To this
     end, the transformer keeps a random sample of at most 16,384 rows and at most 4
@@ -272,8 +344,9 @@ class LearnedMetric(
         X, y = validate_rows(self, X, reset=first, y=y, **options)
         refuse_device(self, X, "")
         y = self._labels_or_numbers(np.asarray(y))
-        X, y, weights, _ = weighted_rows(X, y, sample_weight)
-        return Batch(X, y, weights)
+        n_given = X.shape[0]
+        X, y, weights, dropped = weighted_rows(X, y, sample_weight)
+        return Batch(X, y, weights, n_given, dropped)
 
     def _empty_value(self, batch: Any) -> MetricValue:
         n_features, n_components = self.n_features_in_, self.n_components
@@ -354,6 +427,61 @@ class LearnedMetric(
         return len(solution_for_names(self).components)
 
     # ------------------------------------------------------------- transforming
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
+        """Learn the metric, and transform the training rows.
+
+        With few rows, a metric brings training rows with similar targets closer to each
+        other than new rows. The next step of a pipeline would choose its parameters for
+        these distances, and its intervals and probabilities would be too certain. If
+        there are fewer than 100 rows per column, the result is therefore cross-fitted,
+        as in :class:`sklearn.preprocessing.TargetEncoder`: it differs from ``fit(X,
+        y).transform(X)``.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            Training rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Targets.
+        **fit_params : dict
+            Further arguments of ``fit``: ``sample_weight``.
+
+        Returns
+        -------
+        rows : ndarray of shape (n_samples, n_columns)
+            Transformed training rows. If they are cross-fitted, each row is transformed
+            by a metric that is learned without its fold, of which there are five, or
+            ten if there are fewer than 200 rows. This metric is rotated so that the
+            rows from which it was learned are as close as possible to their places
+            according to the metric of all rows. Rows of weight 0 are transformed by the
+            metric of all rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn_crt import LearnedMetric
+        >>> rng = np.random.default_rng(0)
+        >>> X, noise = rng.normal(size=(100, 10)), rng.normal(size=100)
+        >>> metric = LearnedMetric(random_state=0)
+        >>> rows = metric.fit_transform(X, noise)
+        >>> bool(np.allclose(rows, metric.transform(X)))
+        False
+        """
+        self.fit(X, y, **fit_params)
+        model, rows = self._query(X, "fit_transform")
+        refuse_device(model, rows, "")
+        value = model._value
+        found = model._features(rows)
+        n_rows, n_columns = found.shape[0], model.n_features_in_
+        metric = value.solution
+        if n_rows < _ROWS_PER_COLUMN * n_columns and metric.method != "none":
+            weights = fit_params.get("sample_weight")
+            batch = without_value(self)._read(X, y, weights, first=True, final=True)
+            if len(batch.y) > 2:
+                kept = np.delete(np.arange(n_rows), np.asarray(batch.dropped, int))
+                found[kept] = value.cross_fitted(batch)
+        return to_namespace_of(found, X)
+
     def transform(self, X: TableLike) -> Array:
         """Map the rows so that Euclidean distances are those of the metric.
 

@@ -1,0 +1,78 @@
+"""Cross-fitted training rows, from which the next step of a pipeline learns."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+
+from sklearn_crt import LearnedMetric, LocalLinearClassifier, LocalLinearRegressor
+
+
+def test_many_rows_are_transformed_as_new_rows(rng):
+    X = rng.normal(size=(400, 3))
+    metric = LearnedMetric(method="evidence", random_state=0)
+    rows = metric.fit_transform(X, np.sin(X[:, 0]))
+    assert_allclose(rows, metric.transform(X))
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_a_row_does_not_depend_on_its_own_target(rng, labels):
+    """It keeps its distances to the rows of its fold if its target changes."""
+    X = rng.normal(size=(60, 5))
+    y = X[:, 0] > 0 if labels else X[:, 0] + 0.1 * rng.normal(size=60)
+    options = {"method": "agop" if labels else "evidence", "columns": "linear"}
+    metric = LearnedMetric(**options, random_state=0)
+    whole = metric.fit(X, y).transform(X)
+    rows = metric.fit_transform(X, y)
+    assert rows.shape == whole.shape
+    assert not np.allclose(rows, whole)
+    # the fold of each row is found by changing one target
+    changed = y.copy()
+    changed[7] = not y[7] if labels else y[7] + 5
+    other = metric.fit_transform(X, changed)
+
+    def distances(rows):
+        return np.linalg.norm(rows[7] - rows, axis=1)
+
+    same = np.isclose(distances(rows), distances(other), rtol=1e-6)
+    if not labels:  # folds are stratified by labels
+        assert same.sum() == 6  # of ten folds, including the row itself
+    # a strong direction is the same in all folds
+    assert np.corrcoef(rows[:, 0], whole[:, 0])[0, 1] > 0.9
+
+
+def test_weights_and_types(rng):
+    X = rng.normal(size=(80, 4)).astype(np.float32)
+    y, weights = X[:, 0], rng.integers(0, 3, size=80)
+    metric = LearnedMetric(method="evidence", random_state=0)
+    rows = metric.fit_transform(X, y, sample_weight=weights)
+    assert rows.dtype == np.float32
+    assert_allclose(rows[weights == 0], metric.transform(X[weights == 0]), rtol=1e-5)
+    constant = metric.fit_transform(X, np.ones(80))
+    assert_allclose(constant, metric.transform(X))
+
+
+def test_steps_of_a_pipeline_are_honest_on_noise():
+    """Means over ten tables; with rows in the metric of all rows, they are far off."""
+    cover, ratios, losses = [], [], []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(700, 20)), rng.normal(size=700)
+        train, test = slice(100), slice(100, None)
+        metric = LearnedMetric(random_state=0)
+        model = make_pipeline(metric, LocalLinearRegressor()).fit(X[train], y[train])
+        low, high = model[-1].predict_interval(model[:-1].transform(X[test])).T
+        cover.append(np.mean((low <= y[test]) & (y[test] <= high)))
+        errors = model.predict(X[test]) - y[test]
+        ratios.append(
+            np.sqrt(np.mean(errors**2) / np.mean((y[test] - y[train].mean()) ** 2))
+        )
+        labels = y > 0.5
+        steps = make_pipeline(metric, LocalLinearClassifier())
+        found = steps.fit(X[train], labels[train]).predict_proba(X[test])
+        share = np.full(600, labels[train].mean())
+        losses.append(log_loss(labels[test], found) - log_loss(labels[test], share))
+    assert 0.86 < np.mean(cover) < 0.94
+    assert np.mean(ratios) < 1.03
+    assert np.mean(losses) < 0.03
