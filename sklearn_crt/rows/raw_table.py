@@ -221,7 +221,8 @@ class TableReader:
     def with_categories(self, V: np.ndarray) -> TableReader:
         """Return a copy that has also seen the categories in a matrix.
 
-        They are not recorded if most of them occur only once, as in a column of keys.
+        They are not recorded for fewer than ten rows, nor if most of them occur only
+        once, as in a column of keys.
         """
         levels: list[np.ndarray | None] = [*self.levels]
         for j, known in enumerate(self.levels):
@@ -229,7 +230,7 @@ class TableReader:
                 values = V[~np.isnan(V[:, j]), j]
                 known = np.union1d(known, values)
                 many = len(known) > min(_MOST_LEVELS, max(len(values) / 2, _MOST_CODES))
-                levels[j] = None if many else known
+                levels[j] = None if many or len(V) < _LEAST_KNOWN else known
         return replace(self, levels=tuple(levels))
 
     def read(self, X: Any, *, fitting: bool = False) -> np.ndarray:

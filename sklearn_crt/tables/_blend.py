@@ -23,6 +23,7 @@ from ._encoding import Encoding
 from ._error_scale import ScaledErrors
 from ._parts import LOCAL, RIDGE, Part, TableRows, TargetRange, anova_parts, part_of
 from ._trees import Trees
+from ._trend import Trend
 
 _MOST_AXES = 20  # limit on the number of columns in the learned metric
 _MANY = 10_000  # with more rows, features of the ANOVA kernel are not stored
@@ -30,13 +31,15 @@ _FEW = 600  # with fewer rows, each fold learns its own kernel and metric
 _LEAST_ROWS = 40  # with fewer rows, only the ANOVA part is used
 _LEAST_SHARE = 0.05  # minimum importance in similarities, relative to the mean
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
+# parts with a smaller weight are kept if they lower the loss by its standard error
+_SMALL_WEIGHT = 0.15
 # The local linear part, which is slow and rarely improves class probabilities, is kept
 # only if its weight on the first fold is at least this: for numbers, and for labels.
 _LEAST_AT_FIRST, _LEAST_OF_CLASSES_AT_FIRST = 0.1, 0.25
 _LEAST_OF_TREES_AT_FIRST = 0.05
 _LATE = 0.9  # share of the iterations after which more of them are tried
 # the parts of regressors and of classifiers; with few rows, the first one is used
-PARTS_OF_NUMBERS = "ANOVA", "local linear", "trees"
+PARTS_OF_NUMBERS = "ANOVA", "linear", "local linear", "trees"
 PARTS_OF_LABELS = "ANOVA", "logistic", "local linear", "trees"
 # blending weights and error scales are computed from predictions for at most this many
 MOST_TESTED = 4_000
@@ -167,6 +170,9 @@ class Blend(NamedTuple):
     similar: NadarayaWatsonRegressor | None = None
     # with groups, of predictions for rows of new groups
     correction: Shrinkage | Recalibration | None = None
+    # (n_encoded,), standard deviations of encoded columns
+    spreads: np.ndarray | None = None
+    trend: Trend | None = None  # of numbers, outside the range of the columns
 
     @property
     def anova(self) -> Any:
@@ -175,12 +181,16 @@ class Blend(NamedTuple):
 
     def predict(self, V: np.ndarray) -> np.ndarray:
         """Return predictions, (n, k), computed in blocks of rows."""
+        if self.trend is not None:
+            inside = self._replace(trend=None).predict(self.trend.inside(V))
+            return inside + self.trend.beyond(V)[0][:, None]
         used = {name: weight for name, weight in self.weights.items() if weight}
         total = np.zeros((len(V), self.targets.n_classes or 1))
         for rows in row_blocks(len(V)):
             for name, weight in used.items():
-                is_local = name == "local linear"
-                Z = self.encoding.one_hot(V[rows]) if is_local else V[rows]
+                Z = V[rows]
+                if name in {"linear", "local linear"}:
+                    Z = self.encoding.one_hot(Z)
                 total[rows] += weight * self.parts[name].predict(Z)
         return total if self.correction is None else self.correction(total)
 
@@ -190,9 +200,17 @@ class Blend(NamedTuple):
         """Return predictions for rows, (n,), and a function of errors and rows.
 
         The function is called with blocks of rows, which consist of the prediction and
-        the encoded columns.
+        the encoded columns. Its values are proportional to the scale of the errors,
+        which grows outside of the range of the columns with the error of the slope.
         """
         assert self.errors is not None
+        if self.trend is not None:
+            inside, (change, more) = self.trend.inside(V), self.trend.beyond(V)
+            usual = self._replace(trend=None)
+            centre, gaps = usual.with_errors(inside, function)
+            _, scale = usual.with_errors(inside, ScaledErrors.deviations)
+            ratio = np.hypot(1, more / np.maximum(scale, 1e-300))
+            return centre + change, gaps * ratio.reshape(-1, *[1] * (gaps.ndim - 1))
         mean = self.predict(V)
         found = [
             function(self.errors, np.hstack([mean[b], self.encoding.one_hot(V[b])]))
@@ -210,6 +228,10 @@ class Blend(NamedTuple):
                 found = self.parts[name].map
                 found = getattr(found, "estimator", found).feature_importances_
                 total += weight * np.bincount(sources, found, n_columns)
+            elif weight and name == "linear":
+                found = np.abs(self.parts[name].model.coef_) * self.spreads
+                found = np.bincount(self.encoding.one_hot_sources, found, n_columns)
+                total += weight * found / (found.sum() or 1.0)
             elif weight and name == "trees":
                 total += weight * self.parts[name].model.importances
             elif weight:  # logistic regression has the features of the same kernel
@@ -259,7 +281,8 @@ class BlendValue(SampleValue):
         rows = TableRows.of(*given, factors, choices.seed, self.groups)
         targets = TargetRange.of(rows.y, rows.weights, n_classes)
         encoding = Encoding.of(rows.V, rows.weights, choices.kinds, ())
-        blend = Blend(targets, encoding, {})
+        spreads = weighted_deviations(encoding.one_hot(rows.V), rows.weights)
+        blend = Blend(targets, encoding, {}, spreads=spreads)
         if {"ANOVA", "logistic"} & {*choices.parts}:
             categories = [j for j, kind in enumerate(choices.kinds) if kind == CATEGORY]
             sampler = AnovaSampler(categories=categories, random_state=choices.seed)
@@ -277,7 +300,22 @@ class BlendValue(SampleValue):
             blend = learner.with_one_part()
         shares = blend.importances(rows.V.shape[1])
         similar = similar_rows(learner.encoded, encoding.one_hot_sources, shares)
+        if n_classes is None and "linear" in choices.parts:
+            blend = blend._replace(trend=_trend_of(encoding, rows, learner.encoded.V))
         return blend._replace(similar=similar)
+
+
+def weighted_deviations(Z: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the standard deviation of each column."""
+    share = weights / weights.sum()
+    return np.sqrt(share @ np.square(Z - share @ Z))
+
+
+def _trend_of(encoding: Encoding, rows: TableRows, encoded: np.ndarray) -> Trend | None:
+    """Return the lines along which predictions continue outside of the data."""
+    k = np.count_nonzero(encoding.is_score)
+    parts = encoded[:, :k], encoded[:, k:], encoding.one_hot_sources[:k]
+    return Trend.of(rows.V, rows.y, rows.weights, *parts)
 
 
 def _kernel_of(sampler: AnovaSampler, rows: TableRows) -> AnovaSampler:
@@ -312,6 +350,7 @@ class _Learner:
         categories = tuple(j for j, kind in enumerate(kinds) if kind == CATEGORY)
         trees = Trees(categories, n_classes, random_state=choices.seed)
         self.trees = Part(self.targets, trees)
+        self.linear = part_of(self.targets, RIDGE, "linear")
         self.found: dict[str, np.ndarray] = {}  # predictions for the test rows
 
     def with_one_part(self) -> Blend:
@@ -320,8 +359,9 @@ class _Learner:
         part, inputs = self.trees, rows
         if name in {"ANOVA", "logistic"}:
             name = "ANOVA"
-        elif name == "local linear":
-            part, inputs = self.local, self.encoded
+        elif name in {"linear", "local linear"}:
+            part = self.linear if name == "linear" else self.local
+            inputs = self.encoded
         parts = self.blend.parts or {name: part.fitted(inputs)}
         blend = self.blend._replace(parts=parts, weights={name: 1.0})
         if self.targets.n_classes is None and len(rows.y) > 1:
@@ -340,6 +380,9 @@ class _Learner:
         if fitted:
             found = self._anova_predictions()
             self.found = {name: found[name] for name in found if name in names}
+        if "linear" in names:
+            same = [self.linear] * len(self.folds.pairs)
+            self.found["linear"] = self.folds.predictions(same, self.encoded)
         self.step()
         trees = self._trees_part() if "trees" in names else None
         self.step()
@@ -351,6 +394,8 @@ class _Learner:
             frozen = FrozenEstimator(blend.anova.kernel_)
             logistic = anova_parts(self.targets, blend.encoding, frozen)["logistic"]
             fitted["logistic"] = logistic.fitted(self.rows)
+        if weights.get("linear"):
+            fitted["linear"] = self.linear.fitted(self.encoded)
         if local is not None and weights["local linear"]:
             fitted["local linear"] = local.fitted(self.encoded)
         if trees is not None and weights["trees"]:
@@ -469,6 +514,40 @@ class _Learner:
         self.found[name] = np.concatenate([first, rest])
 
 
+def _few_weights(
+    found: dict[str, np.ndarray], rows: TableRows, targets: TargetRange
+) -> np.ndarray:
+    """Return weights, without small ones that do not clearly lower the loss.
+
+    A linear model is used alone if the average is not clearly better.
+    """
+    share, stacked = rows.weights / rows.weights.sum(), np.stack([*found.values()])
+
+    def losses(weights: np.ndarray) -> np.ndarray:
+        return targets.losses(np.tensordot(weights, stacked, 1), rows.y)
+
+    def is_as_good(weights: np.ndarray, other: np.ndarray) -> bool:
+        gain = losses(weights) - losses(other)
+        error = np.sqrt(share**2 @ (gain - share @ gain) ** 2)
+        return bool(share @ gain <= error)
+
+    values = blend_weights([*found.values()], rows, targets)
+    values = np.where(values < _LEAST_WEIGHT, 0, values)
+    values /= values.sum()
+    if "linear" in found:
+        alone = np.array([float(name == "linear") for name in found])
+        if is_as_good(alone, values):
+            return alone
+    for place in np.argsort(values, kind="stable"):
+        if 0 < values[place] < _SMALL_WEIGHT:
+            kept = np.flatnonzero((values > 0) & (np.arange(len(values)) != place))
+            fewer = np.zeros(len(values))
+            chosen = [list(found.values())[k] for k in kept]
+            fewer[kept] = blend_weights(chosen, rows, targets)
+            values = fewer if is_as_good(fewer, values) else values
+    return values
+
+
 def _with_weights(blend: Blend, found: dict[str, np.ndarray], rows: TableRows) -> Blend:
     """Return a blend with weights and errors of predictions for the given rows."""
     targets, share = blend.targets, rows.weights / rows.weights.sum()
@@ -476,9 +555,7 @@ def _with_weights(blend: Blend, found: dict[str, np.ndarray], rows: TableRows) -
         name: float(share @ targets.losses(each, rows.y))
         for name, each in found.items()
     }
-    values = blend_weights([*found.values()], rows, targets)
-    values = np.where(values < _LEAST_WEIGHT, 0, values)
-    values /= values.sum()
+    values = _few_weights(found, rows, targets)
     weights = dict(zip(found, values.tolist(), strict=True))
     blended = np.tensordot(values, np.stack([*found.values()]), 1)
     blend = blend._replace(weights=weights, losses=losses)

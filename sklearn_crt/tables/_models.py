@@ -238,21 +238,23 @@ class BaseTableModel(SimilarityMixin, TableLifeCycle):
 
 
 class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
-    """Regression on raw tables by a weighted average of three models.
+    """Regression on raw tables by a weighted average of four models.
 
     Numbers, categories, dates and missing values need no preprocessing. The prediction
     is a weighted average of the predictions of ridge regression with the ANOVA kernel
     of :class:`~sklearn_crt.AnovaSampler`, of local linear regression in a learned
-    metric, and of gradient boosting of decision trees. The first two models fit smooth
-    functions, and trees fit sharp edges and interactions of many columns. The weights
-    minimise the squared error of cross-validated predictions (stacking [1]_).
+    metric, of gradient boosting of decision trees, and of linear ridge regression. The
+    first two models fit smooth functions, and trees fit sharp edges and interactions of
+    many columns. The weights minimise the squared error of cross-validated predictions
+    (stacking [1]_).
 
     Parameters
     ----------
     parts : list of str, default=None
         Names of the models that are combined: ``"ANOVA"``, ``"local linear"``,
-        ``"trees"`` and, for classifiers, ``"logistic"``; None means all of them. Leave
-        out a model to save its time, or to see what it contributes.
+        ``"trees"``, for regressors ``"linear"``, and for classifiers ``"logistic"``.
+        None means all of them. Leave out a model to save its time, or to see what it
+        contributes.
     n_folds : int, default=4
         Number of cross-validation folds, at least 10 if there are fewer than 200 rows.
         Predictions for the held-out folds determine the weights of the models and, in
@@ -267,10 +269,10 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
     Attributes
     ----------
     weights_ : dict of str and float
-        The weight of each model: ``"ANOVA"``, ``"local linear"``, ``"trees"`` and, for
-        classifiers, ``"logistic"``. A model with weight 0 is not used. With fewer than
-        40 rows, only one model is used, which is ``"ANOVA"`` unless ``parts`` leaves it
-        out.
+        The weight of each model: ``"ANOVA"``, ``"local linear"``, ``"trees"``, for
+        regressors ``"linear"``, and for classifiers ``"logistic"``. A model with weight
+        0 is not used. With fewer than 40 rows, only one model is used, which is
+        ``"ANOVA"`` unless ``parts`` leaves it out.
     losses_ : dict of str and float
         The mean loss of each model that was evaluated in all folds, on rows to which it
         was not fitted: squared error for numbers, log loss for labels.
@@ -307,7 +309,15 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
     by more than its standard error. In regression, predictions of each model may exceed
     the range of the targets by at most a fifth of this range. Class probabilities of
     each model are mixed with the class shares, which get a weight of 1 / (n + 1) for n
-    rows.
+    rows. Weights below 0.15 are set to 0 unless they lower the loss by more than its
+    standard error, and a linear model whose loss is within one standard error of that
+    of the average is used alone.
+
+    Outside the range of a numeric column, predictions of regression continue along a
+    straight line if the data support it: the line is fitted to the rows without the
+    outer tenth of the values, after subtracting the linear effects of the other
+    columns, and is used if its slope in the outer tenth exceeds 0.3 times this slope by
+    two standard errors. Intervals widen with the distance from the data.
 
     Prediction intervals and standard deviations are computed from cross-validated
     errors of at most 4000 rows. With 100 of them or more, these errors are divided by
@@ -386,8 +396,9 @@ class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
     ----------
     parts : list of str, default=None
         Names of the models that are combined: ``"ANOVA"``, ``"local linear"``,
-        ``"trees"`` and, for classifiers, ``"logistic"``; None means all of them. Leave
-        out a model to save its time, or to see what it contributes.
+        ``"trees"``, for regressors ``"linear"``, and for classifiers ``"logistic"``.
+        None means all of them. Leave out a model to save its time, or to see what it
+        contributes.
     n_folds : int, default=4
         Number of cross-validation folds, at least 10 if there are fewer than 200 rows.
         Predictions for the held-out folds determine the weights of the models and, in
@@ -408,10 +419,10 @@ class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
     classes_ : ndarray of shape (n_classes,)
         The labels.
     weights_ : dict of str and float
-        The weight of each model: ``"ANOVA"``, ``"local linear"``, ``"trees"`` and, for
-        classifiers, ``"logistic"``. A model with weight 0 is not used. With fewer than
-        40 rows, only one model is used, which is ``"ANOVA"`` unless ``parts`` leaves it
-        out.
+        The weight of each model: ``"ANOVA"``, ``"local linear"``, ``"trees"``, for
+        regressors ``"linear"``, and for classifiers ``"logistic"``. A model with weight
+        0 is not used. With fewer than 40 rows, only one model is used, which is
+        ``"ANOVA"`` unless ``parts`` leaves it out.
     losses_ : dict of str and float
         The mean loss of each model that was evaluated in all folds, on rows to which it
         was not fitted: squared error for numbers, log loss for labels.

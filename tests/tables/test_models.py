@@ -52,7 +52,7 @@ def classifier(table):
 def test_blend_is_the_weighted_average_of_its_parts(table, model, value_of):
     X, y = table
     assert sum(model.weights_.values()) == pytest.approx(1)
-    assert model.weights_.keys() == {"ANOVA", "local linear", "trees"}
+    assert model.weights_.keys() == {"ANOVA", "linear", "local linear", "trees"}
     assert model.score(X[300:], y[300:]) > 0.7
     blend, V = value_of(model).solution, TableReader.of(X).read(X)
     total = model.weights_["ANOVA"] * blend.parts["ANOVA"].predict(V)

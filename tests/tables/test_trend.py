@@ -1,0 +1,68 @@
+"""Predictions outside of the range of numeric columns, and the linear part."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import RidgeCV
+
+from sklearn_crt.tables import TableRegressor
+
+
+@pytest.fixture(scope="module")
+def trend():
+    """A line in the first of six columns, of which the last rows are the largest."""
+    rng = np.random.default_rng(0)
+    t = np.arange(1500.0)
+    X = np.c_[t, rng.normal(size=(1500, 5))]
+    y = 0.01 * t + np.sin(2 * X[:, 1]) + 0.1 * rng.normal(size=1500)
+    model = TableRegressor(random_state=0).fit(X[:1000], y[:1000])
+    return model, X, y
+
+
+def test_trends_continue(trend):
+    model, X, y = trend
+    new = slice(1000, None)
+    assert np.sqrt(np.mean((model.predict(X[new]) - y[new]) ** 2)) < 0.4
+    low, high = model.predict_interval(X[new], coverage=0.9).T
+    assert np.mean((low <= y[new]) & (y[new] <= high)) > 0.85
+    width = high - low
+    assert width[-50:].mean() > 1.5 * width[:50].mean()
+    _, std = model.predict(X[new], return_std=True)
+    assert std[-50:].mean() > 1.5 * std[:50].mean()
+    effects = model.effects(X[new])
+    total = effects.values.sum(axis=1) + effects.intercept
+    np.testing.assert_allclose(total, model.predict(X[new]), atol=1e-9)
+
+
+def test_predictions_are_continuous_and_bounded(trend):
+    model, X, _ = trend
+    rows = np.repeat(X[500:501], 4, axis=0)
+    rows[:, 0] = [998.9, 999.1, 1e5, 1e300]
+    found = model.predict(rows)
+    assert abs(found[1] - found[0]) < 0.1
+    assert found[2] == found[3] < 60  # three ranges of the column
+    rows[:, 0] = np.nan
+    assert np.isfinite(model.predict(rows)).all()
+
+
+def test_functions_that_level_off_are_not_continued(rng, value_of):
+    X = rng.uniform(-4, 4, (1200, 3))
+    y = np.tanh(2 * X[:, 0]) + np.sin(3 * X[:, 1]) + 0.1 * rng.normal(size=1200)
+    model = TableRegressor(parts=["ANOVA", "linear"], random_state=0).fit(X, y)
+    trend = value_of(model).solution.trend
+    assert trend is None or not {0, 1} & {*trend.sources.tolist()}
+
+
+def test_linear_targets_are_fitted_by_the_linear_part(rng):
+    X = rng.normal(size=(2000, 60))
+    y = X @ np.linspace(-1, 1, 60) + 2 * rng.normal(size=2000)
+    model = TableRegressor(random_state=0).fit(X[:1000], y[:1000])
+    assert model.weights_["linear"] == 1
+    best = RidgeCV().fit(X[:1000], y[:1000])
+    errors = [np.mean((m.predict(X[1000:]) - y[1000:]) ** 2) for m in (model, best)]
+    assert errors[0] < 1.02 * errors[1]
+    np.testing.assert_allclose(model.feature_importances_.sum(), 1)
+    np.testing.assert_allclose(
+        model.feature_importances_,
+        np.abs(best.coef_) / np.abs(best.coef_).sum(),
+        atol=0.005,
+    )
