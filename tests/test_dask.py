@@ -404,7 +404,7 @@ def test_slopes_and_standard_errors_of_lazy_rows(table):
     model = NadarayaWatsonClassifier(sampler).fit(X, labels)
     with pytest.raises(TypeError, match=r"map_rows\(estimator.approximation_error"):
         model.approximation_error(lazy(X))
-    with pytest.raises(TypeError, match="one array, and approximation_error returns"):
+    with pytest.raises(TypeError, match="one array, but approximation_error returns"):
         crt_dask.map_rows(model.approximation_error, lazy(X))
     found = crt_dask.map_rows(lambda rows: model.approximation_error(rows)[0], lazy(X))
     assert_allclose(found.compute(), model.approximation_error(X).std, rtol=1e-6)

@@ -102,6 +102,7 @@ def test_lists_of_public_classes_are_complete():
     without -= {type(one).__name__ for one in with_partial_fit()}
     assert without == {
         "BaseFeatureSampler",
+        "DiscreteSampler",
         "TableClassifier",
         "TableRegressor",
         "Prototypes",
