@@ -108,13 +108,13 @@ def test_intervals_are_infinite_if_rows_are_too_few(n_rows, rng):
 
 def test_a_row_of_any_weight_is_in_one_fold(rng):
     """Weights that are all equal change nothing."""
-    X = rng.normal(size=(100, 3))
-    y = np.sin(2 * X[:, 0]) + 0.5 * rng.normal(size=100)
+    X = rng.normal(size=(210, 3))
+    y = np.sin(2 * X[:, 0]) + 0.5 * rng.normal(size=210)
     model = clone(MODEL).set_params(n_folds=2)
     expected = model.fit(X, y).predict_interval(X)
     assert np.isfinite(expected).all()
     for weight in (1.0, 50.0, 0.01):
-        found = model.fit(X, y, np.full(100, weight)).predict_interval(X)
+        found = model.fit(X, y, np.full(210, weight)).predict_interval(X)
         widths = (np.diff(ends, axis=1) for ends in (found, expected))
         np.testing.assert_allclose(*widths, rtol=1e-4)
 

@@ -30,6 +30,8 @@ from .test_anova_sampler import mixed_table
 pd = pytest.importorskip("pandas")
 plt = pytest.importorskip("matplotlib.pyplot")
 
+FEW = 210  # rows, which is enough for two folds
+
 
 @pytest.fixture(scope="module")
 def table():
@@ -189,7 +191,7 @@ def test_probabilities(table, classifier):
     "backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)]
 )
 def test_batches_and_workers_do_not_matter(backend, table):
-    X, y = (part[:150] for part in table)
+    X, y = (part[:FEW] for part in table)
     model = TableRegressor(n_folds=2, random_state=0).fit(X, y)
     with parallel_config(backend=backend):  # two processes take seconds to start
         other = clone(model).set_params(n_jobs=2).fit(X, y)
@@ -203,7 +205,7 @@ def test_batches_and_workers_do_not_matter(backend, table):
 
 def test_units_of_targets_do_not_matter(table):
     """The folds do not depend on the targets, which determine the weights."""
-    X, y = (part[:150] for part in table)
+    X, y = (part[:FEW] for part in table)
     model = TableRegressor(n_folds=2, random_state=0).fit(X, y)
     for scale, shift in ((1, 1000), (-0.3, 0)):
         other = clone(model).fit(X, scale * y + shift)
@@ -229,8 +231,8 @@ def test_class_weights_move_probabilities(table, classifier):
 
 def test_balanced_classes_have_equal_total_weights(rng):
     """After multiplication by the sample weights; repeated rows are the same."""
-    X = rng.normal(size=(150, 3))
-    y = (X[:, 0] + rng.normal(size=150) > 0.8).astype(int)
+    X = rng.normal(size=(FEW, 3))
+    y = (X[:, 0] + rng.normal(size=FEW) > 0.8).astype(int)
     weights = np.where(y == 1, 4.0, 1.0)
     model = TableClassifier(class_weight="balanced", n_folds=2, random_state=0)
     plain = clone(model).fit(X, y)
@@ -238,7 +240,7 @@ def test_balanced_classes_have_equal_total_weights(rng):
     np.testing.assert_allclose(
         weighted.predict_proba(X), plain.predict_proba(X), atol=1e-9
     )
-    shares = np.bincount(y) / 150
+    shares = np.bincount(y) / FEW
     factors = dict(enumerate(0.5 / shares))
     given = clone(model).set_params(class_weight=factors).fit(X, y)
     np.testing.assert_allclose(
@@ -295,7 +297,7 @@ def test_totals_of_rare_classes(rng):
 def test_effects_of_a_classifier_sum_to_its_probabilities(table, n_classes):
     X, y = table
     labels = np.digitize(y, np.quantile(y, np.arange(1, n_classes) / n_classes))
-    model = TableClassifier(n_folds=2, random_state=0).fit(X[:150], labels[:150])
+    model = TableClassifier(n_folds=2, random_state=0).fit(X[:FEW], labels[:FEW])
     found = model.effects(X)
     total = found.values.sum(axis=1) + found.intercept
     expected = model.decision_function(X)
