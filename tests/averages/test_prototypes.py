@@ -21,7 +21,7 @@ from sklearn_crt import (
     OPRFSampler,
     Prototypes,
 )
-from sklearn_crt.rows import centers
+from sklearn_crt.rows import clustering
 
 OCTAVES = 2.0 ** np.arange(-3, 6)  # of "scale", as the reference says
 QUARTERS = 2.0 ** np.arange(-0.75, 1, 0.25)
@@ -206,7 +206,7 @@ def test_batches_and_merged_parts_have_the_points_of_one_fit(
 @pytest.mark.parametrize("rows", [integer_rows, real_rows])
 def test_batches_of_large_tables_have_the_points_of_one_fit(rows, monkeypatch, rng):
     """Where k-means finds them on a sample of the rows, and then on all."""
-    monkeypatch.setattr(centers, "MOST_DISTANCES", 3000)
+    monkeypatch.setattr(clustering, "MOST_DISTANCES", 3000)
     X, order = rows(rng, 1500), np.arange(1500)
     y = np.sin(2 * X[:, 0])
     model = NadarayaWatsonRegressor(Prototypes(40, random_state=0), sigma=1.0)
