@@ -99,7 +99,7 @@ class KeySampler:
 
     def __init__(self, k: np.ndarray, feature_map: Any):
         k = _rows(k, "k")
-        self._map = resolve(feature_map, k)
+        self._map, self._n_features = resolve(feature_map, k), k.shape[1]
         if not self._map.is_positive:
             raise ValueError(
                 "feature_map must have positive features, because negative weights "
@@ -218,9 +218,10 @@ class KeySampler:
 
     def _queries(self, q: np.ndarray) -> np.ndarray:
         q = _rows(q, "q")
-        known = getattr(self._map, "n_features", q.shape[1])
-        if q.shape[1] != known:
-            raise ValueError(f"q has {q.shape[1]} columns, but the keys have {known}.")
+        if q.shape[1] != self._n_features:
+            raise ValueError(
+                f"q has {q.shape[1]} columns, but the keys have {self._n_features}."
+            )
         return q
 
     def _log_features(self, rows: np.ndarray, *, key: bool = False) -> np.ndarray:

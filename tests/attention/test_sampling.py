@@ -144,6 +144,8 @@ def test_what_cannot_be_drawn_is_refused(rng):
         keys.sample(q, 0)
     with pytest.raises(ValueError, match="q has 3 columns, but the keys have 6"):
         keys.sample(q[:, :3], 1)
+    with pytest.raises(ValueError, match="q has 3 columns, but the keys have 6"):
+        KeySampler(k, "elu+1").sample(q[:, :3], 1)
     with pytest.raises(ValueError, match="index has shape"):
         keys.log_probability(q, [0, 1])
     with pytest.raises(ValueError, match="k contains NaN"):
