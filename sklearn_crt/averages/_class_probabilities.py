@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.special import kl_div
 
 from ..arrays.namespaces import Array, asarray_like, at_least, namespace_of, taken
 from ..life_cycle.fitted import computed_once
@@ -20,6 +21,10 @@ _EXPONENTS = (2.0 ** np.arange(-0.75, 2.25, 0.25)).tolist()
 # Without them, it would be too optimistic if none of a few rows is misclassified, or in
 # a learned metric, which depends on the labels of all rows.
 _RANDOM_ROWS = 2
+# The log loss hardly depends on the totals of the probabilities of rare classes. Their
+# divergence from the class shares is therefore added to it, multiplied by the number of
+# rows divided by _ROWS_OF_TOTALS, but at most by _MOST_OF_TOTALS.
+_ROWS_OF_TOTALS, _MOST_OF_TOTALS = 70, 10
 _NEGLIGIBLE = (
     1e-5  # relative to what smoothing adds; below the precision of float32 logs
 )
@@ -80,7 +85,7 @@ class Smoothing(NamedTuple):
 
     @classmethod
     def of(cls, value: RowAverages) -> Smoothing:
-        """Return the smoothing with the lowest leave-one-out log loss."""
+        """Return the smoothing with the lowest penalised leave-one-out log loss."""
         return computed_once(value, "smoothing", lambda: cls._best(value))
 
     @classmethod
@@ -105,12 +110,20 @@ class Smoothing(NamedTuple):
         # the remaining rows get the class prior, which smoothing does not change
         rows = np.flatnonzero((total > 0) & np.isfinite(sizes))
         shares, sizes = scores[rows] / total[rows, None], sizes[rows]
-        place = np.arange(len(rows)), y[few.places[rows]]
-        added = _RANDOM_ROWS / (scale * few.weights.sum())
+        labels, weights = y[few.places[rows]], few.weights[rows]
+        place = np.arange(len(rows)), labels
+        n_effective = scale * few.weights.sum()
+        added = _RANDOM_ROWS / n_effective
+        expected = np.bincount(labels, weights, shares.shape[1])
+        if len(few.places) < len(y):  # the class shares of all rows are less random
+            expected = value.seen.shares * weights.sum()
+        of_totals = min(n_effective / _ROWS_OF_TOTALS, _MOST_OF_TOTALS)
 
         def loss(smoothing: Smoothing) -> float:
-            logs = np.log(smoothing.probabilities(shares, sizes))
-            return -float(few.weights[rows] @ (logs[place] + added * logs.mean(axis=1)))
+            found = smoothing.probabilities(shares, sizes)
+            logs = np.log(found)
+            total = weights @ (logs[place] + added * logs.mean(axis=1))
+            return of_totals * kl_div(expected, weights @ found).sum() - float(total)
 
         return min((cls(a, t, scale) for a in _AMOUNTS for t in _EXPONENTS), key=loss)
 

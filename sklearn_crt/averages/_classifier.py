@@ -130,13 +130,21 @@ class NadarayaWatsonClassifier(
 
     A frequency with :math:`n\,p_c(x)<10^{-5}a/K` counts as zero. The values of a,
     between 0.05 and 10, and t, between 0.6 and 4, minimise the leave-one-out log loss
-    on up to 1000 training rows, to which two rows with random labels are added. These
-    rows keep probabilities away from 0 even if hardly any training row is
-    misclassified. Both values are chosen when ``predict_proba`` is called for the first
-    time. Neither a nor t changes the order of the classes, so ``predict`` does not need
-    them. With :class:`Prototypes`, both a and t are 1, because no training row can be
-    left out. With features instead of an exact kernel, the frequencies are not
-    calibrated.
+    on up to 1000 training rows, to which two rows with random labels are added, plus c
+    times the divergence of the mean probabilities from the class shares, where c is the
+    number of these rows divided by 70, but at most 10. The random labels keep
+    probabilities away from 0 even if hardly any training row is misclassified, and the
+    divergence makes the expected number of rows of rare classes right. Both values are
+    chosen when ``predict_proba`` is called for the first time. Neither a nor t changes
+    the order of the classes, so ``predict`` does not need them. With
+    :class:`Prototypes`, both a and t are 1, because no training row can be left out.
+
+    With features instead of an exact kernel, the frequencies are calibrated if
+    ``sigma`` is selected: the probabilities are proportional to :math:`s_c e^{b_c}
+    (p_c(x) / s_c)^a` with the class shares :math:`s_c`. The slope a, which is positive,
+    and the biases b minimise the log loss of the leave-one-out frequencies with which
+    ``sigma`` is selected, plus the penalty :math:`(4 \log(1 + a^2) + |b|^2 / 200) / n`
+    for n rows. If ``sigma`` is a number, the frequencies are not calibrated.
 
     If the kernel is approximated by D features, :math:`K(x, y) \approx f(x) \cdot
     g(y)`, the sums over j reduce to one vector per class. Fitting n rows then costs
@@ -168,11 +176,10 @@ class NadarayaWatsonClassifier(
     effective number of rows [5]_. Multiples of ``"scale"`` from 1/2 to 32 are compared
     on up to 1000 training rows, first in octaves (factors of two), then in quarters of
     an octave around the best one. With a sampler, multiples from 1/4 to 16 are compared
-    on up to 2000 rows, in octaves and then in half octaves, and each row is predicted
-    from the sums of features after subtracting its own contribution. Among the
-    multiples whose error rates are within half a standard error of the lowest error
-    rate, the one with the lowest Brier score is selected. In both cases, a row is left
-    out with its whole weight, and rows that are equal to it are not.
+    on up to 2000 rows, in octaves and then in half octaves; each row is predicted from
+    the sums of features after subtracting its own contribution, and the log loss is
+    that of the calibrated probabilities. In both cases, a row is left out with its
+    whole weight, and rows that are equal to it are not.
 
     References
     ----------
@@ -280,7 +287,7 @@ class NadarayaWatsonClassifier(
             frequent class.
         """
         model, rows = self._query(X, "predict")
-        if model.calibrate and model._value.folds is not None:
+        if model._recalibration is not None:
             found = model._calibrated(rows)
             return to_namespace_of(model.classes_[found.argmax(axis=1)], X)
         instead = (
@@ -314,16 +321,25 @@ class NadarayaWatsonClassifier(
             partly or entirely replaces the probabilities (see the Notes of the class).
         """
         model, rows = self._query(X, "predict_proba")
-        if model.calibrate and model._value.folds is not None:
+        if model._recalibration is not None:
             return self._cast(model._calibrated(rows), X)
         instead = "the class prior is predicted there, in part or altogether"
         found = model._probabilities(model._value, rows, probabilities, instead)
         return self._cast(found, X)
 
-    def _calibrated(self, rows):
-        """Return probabilities that are calibrated out of fold, as a NumPy array."""
+    @property
+    def _recalibration(self):
+        """Recalibration of probabilities, from folds or from left-out rows, or None."""
         value = self._value
-        return value.folds(self._out_of_fold_predictions(value, rows)[0])
+        if not self.calibrate:
+            return None
+        found = self._result_of_folds(value)
+        return found or getattr(value.solution, "calibration", None)
+
+    def _calibrated(self, rows):
+        """Return recalibrated probabilities, as a NumPy array."""
+        found, _ = self._out_of_fold_predictions(self._value, rows)
+        return self._recalibration(found)
 
     def _out_of_fold_predictions(self, value, rows):
         instead = "the class prior is predicted there, in part or altogether"
@@ -370,7 +386,7 @@ class NadarayaWatsonClassifier(
         """
         model, rows = self._query(X, "decision_function")
         instead = "their scores are replaced by the class prior, in part or altogether"
-        if model.calibrate and model._value.folds is not None:
+        if model._recalibration is not None:
             scores = model._calibrated(rows)
         else:
             scores = model._probabilities(model._value, rows, normalised, instead)

@@ -45,6 +45,7 @@ from ..arrays.namespaces import (
     sq_norms,
 )
 from ..life_cycle.fitted import Batch, Step, no_step
+from ..life_cycle.out_of_fold import Recalibration
 from ..maps import FeatureMap
 from ..rows import Rows, type_for_weights
 from ..samplers import BaseFeatureSampler
@@ -143,8 +144,10 @@ class FeatureAverages(MapSums, Averages):
 
     # whether sigma is selected by leave-one-out error before the map is fixed
     selects_sigma: bool = False
-    # scores of the features and of the exact kernel, if sigma has been selected
+    # scores of the features and of the exact kernel, and the calibration of class
+    # probabilities, if sigma has been selected
     comparison: Comparison | None = None
+    calibration: Recalibration | None = None
     sums: FeatureSums = field(default_factory=FeatureSums)
     norms: Norms = field(default_factory=Norms)
 
@@ -163,9 +166,15 @@ class FeatureAverages(MapSums, Averages):
         self, sampler: BaseFeatureSampler, rows: SampledRows
     ) -> FeatureAverages:
         """Return a copy with the ``sigma`` that has the lowest leave-one-out error."""
-        multiple, found = best_multiple_of_sampler(sampler, rows, self.targets)
-        sampler = sampler.with_sigma(sampler.sigma_ * multiple)
-        return replace(self, sampler=sampler, selects_sigma=False, comparison=found)
+        found = best_multiple_of_sampler(sampler, rows, self.targets)
+        multiple, comparison, calibration = found
+        return replace(
+            self,
+            sampler=sampler.with_sigma(sampler.sigma_ * multiple),
+            selects_sigma=False,
+            comparison=comparison,
+            calibration=calibration,
+        )
 
     def _with_sums_of(
         self, batches: tuple[Batch, ...], step: Step = no_step
@@ -201,6 +210,7 @@ class FeatureAverages(MapSums, Averages):
             total=total.sums,
             norms=total.norms,
             comparison=total.comparison,
+            calibration=total.calibration,
         )
 
     def _without_rows(self) -> FeatureAverages:
@@ -226,6 +236,7 @@ class KernelFeatures(Value):
     total: FeatureSums
     norms: Norms
     comparison: Comparison | None = None
+    calibration: Recalibration | None = None
 
     @cached_property
     def source(self) -> FeatureMap | TransformerMixin | None:

@@ -269,7 +269,9 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
     Each class is encoded as a column of zeros and ones, and
     :class:`LocalLinearRegressor` is applied to these columns. Negative values are
     replaced by 0, the values of each row are divided by their sum, and the result is
-    calibrated as described for :class:`NadarayaWatsonClassifier`. Near a boundary
+    calibrated as described for :class:`NadarayaWatsonClassifier`; with fewer than 200
+    training rows, they are then recalibrated by predictions for ten folds, which are
+    made when they are first needed. Near a boundary
     between classes the linear fits follow the gradient of the probabilities, whereas
     kernel averages are biased towards the side with more rows.
 
@@ -369,3 +371,7 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
         self.alpha = alpha
         self.class_weight = class_weight
         self.calibrate = calibrate
+
+    @property
+    def _recalibrates_few(self) -> bool:
+        return self.calibrate

@@ -14,6 +14,8 @@ from sklearn.utils import gen_batches
 
 from ..arrays.loops import LogSum, exp_features, least_log, weights_from_logs
 from ..arrays.namespaces import Array, to_host
+from ..life_cycle.fitted import Batch
+from ..life_cycle.out_of_fold import Recalibration
 from ..maps import FeatureMap, Gaussian, RadialKernel
 from ..rows import Frame, Inputs, Rows
 from ..rows.row_sample import RowSample
@@ -58,15 +60,12 @@ _QUERY_ROWS, _KEY_ROWS = 125, 1024  # rows whose kernel values are computed at a
 # For samplers, these multiples are tried, then half octaves around the best of them.
 OCTAVES_OF_SAMPLER = 2.0 ** np.arange(-2, 5)
 N_SAMPLED = 2000  # number of rows for a sampler, each of which is left out in turn
-# If error rates differ by at most this many standard errors, the Brier score decides.
-# The error rate alone would often select sigma by chance, because few rows are
-# misclassified. The Brier score alone favours a large sigma, for which probabilities
-# are less uniform, although random features then misclassify more rows.
-_CLOSE = 0.5
 # Features are compared with the exact kernel on this number of rows. They are too few
 # if the difference in accuracy, or in R^2, exceeds _COARSE.
 _N_COMPARED, _COARSE = 500, 0.1
 _SEED = 0, 0, 0, 2  # seed of the sample of rows for a sampler
+# tolerance of the calibrations whose log losses are compared
+_COMPARED = 1e-5
 _REMAINDER = 1e-9  # smaller remainders, relative to a sum, are rounding errors
 
 
@@ -425,30 +424,46 @@ class Comparison(NamedTuple):
 
 def best_multiple_of_sampler(
     sampler: BaseFeatureSampler, rows: SampledRows, targets: Targets
-) -> tuple[float, Comparison]:
+) -> tuple[float, Comparison, Recalibration | None]:
     """Return the multiple of the sampler's sigma with the lowest leave-one-out error.
 
     A row is predicted from the sums of features over all rows, after subtracting its
     own contribution. The leave-one-out error therefore includes the error of the random
-    features. The error with the exact kernel is computed for some of the rows.
+    features. The error with the exact kernel is computed for some of the rows. For
+    labels, the calibration of the leave-one-out probabilities is returned, too.
     """
-    X, weights = rows.few.X, rows.few.weights
-    encoded = targets.encode(rows.few.y, weights, np.float64)
+    X, y, weights = rows.few.X, rows.few.y, rows.few.weights
+    encoded = targets.encode(y, weights, np.float64)
     wide, first = X.astype(np.float64, copy=False), sampler.sigma_
-    errors_of = _errors_of_labels if targets.are_labels else _errors_of_numbers
-    choose = _best_for_labels if targets.are_labels else _best_for_numbers
+    labelled = None
+    if targets.are_labels:
+        # the class proportions of the sample become those of all rows
+        counts = np.bincount(y, weights, len(rows.seen.shares)) / weights.sum()
+        factors = rows.seen.shares / np.where(counts > 0, counts, 1)
+        labelled = Batch(X, y, weights * factors[y])
     best = 1.0
     for steps in (OCTAVES_OF_SAMPLER, _HALVES):
-        errors = []
+        errors, found = [], []
         for multiple in (best * steps).tolist():
             source = sampler.with_sigma(first * multiple).map_.astype("float64")
             sums, share = _sums_over_other_rows(source, wide, encoded, targets)
-            if targets.are_labels:
+            if labelled is None:
+                given = sums, share, encoded, targets, rows.seen
+                errors.append(_errors_of_numbers(*given))
+            else:
                 sums *= _class_factors(encoded, rows.seen)
-            errors.append(errors_of(sums, share, encoded, targets, rows.seen))
-        chosen = choose(errors, best * steps, weights)
+                found.append(_probabilities_of(sums, share, rows.seen))
+                errors.append(_errors_of_labels(found[-1], labelled))
+        if labelled is None:
+            chosen = _best_for_numbers(errors, best * steps, weights)
+        else:
+            chosen = last_least(np.stack(errors) @ labelled.weights)
         best, own = float((best * steps)[chosen]), errors[chosen]
-    return best, _compared(sampler, rows, encoded, targets, np.atleast_2d(own)[0])
+    calibration = None
+    if labelled is not None:
+        own = mistakes(found[chosen], _one_hot(y, len(rows.seen.shares)))
+        calibration = Recalibration.of(found[chosen], labelled)
+    return best, _compared(sampler, rows, encoded, targets, own), calibration
 
 
 def _compared(
@@ -464,15 +479,16 @@ def _compared(
     some = np.unique(np.linspace(0, n_rows - 1, _N_COMPARED).astype(int))
     X = rows.few.X.astype(np.float64, copy=False)
     keys, own = Frame(sampler.sigma_).rows(X), encoded[some]
-    errors_of = _errors_of_labels if targets.are_labels else _errors_of_numbers
-    found = []
+    found, share = [], np.ones(len(some))
     path = path_sums(Gaussian(), keys.take(some), keys, encoded, OCTAVES, some, 0)
     for (sums,) in path:
         values = sums.values
         if targets.are_labels:
             values = values * _class_factors(encoded, seen)[some]
-        exact = errors_of(values, np.ones(len(some)), own, targets, seen)
-        found.append(np.atleast_2d(exact)[0])
+            truth = own / targets.weight(own)[:, None]
+            found.append(mistakes(_probabilities_of(values, share, seen), truth))
+        else:
+            found.append(_errors_of_numbers(values, share, own, targets, seen))
     weights = rows.few.weights[some]
     share = weights / weights.sum()
     best = min(found, key=lambda each: float(share @ each))
@@ -501,12 +517,27 @@ def _class_factors(encoded, seen):
     return np.where(has_others, seen.shares / np.where(has_others, rest, 1), 0)
 
 
-def _errors_of_labels(sums, share, encoded, targets, seen):
-    """Return the classification error and the Brier score of each row, (2, n_rows)."""
+def _one_hot(y: np.ndarray, n_classes: int) -> np.ndarray:
+    return (y[:, None] == np.arange(n_classes)).astype(np.float64)
+
+
+def _probabilities_of(sums, share, seen):
+    """Return class probabilities, given the kernel sums of the classes."""
     sums = np.where(np.any(sums > 0, axis=1, keepdims=True), sums, seen.shares)
-    found = probabilities(sums, seen.shares, share[:, None])
-    truth = encoded / targets.weight(encoded)[:, None]
-    return np.stack([mistakes(found, truth), ((found - truth) ** 2).sum(axis=1)])
+    return probabilities(sums, seen.shares, share[:, None])
+
+
+def _errors_of_labels(found, rows):
+    """Return the error of each row's label plus a multiple of its calibrated log loss.
+
+    Because few rows are misclassified, the error rate alone would often select sigma by
+    chance. The log loss alone favours a large sigma, for which probabilities are less
+    uniform, although random features then misclassify more rows.
+    """
+    calibrated = Recalibration.of(found, rows, tolerance=_COMPARED)(found)
+    own = calibrated[np.arange(len(found)), rows.y]
+    truth = _one_hot(rows.y, found.shape[1])
+    return mistakes(found, truth) - _LOG_LOSS * np.log(own)
 
 
 def _errors_of_numbers(sums, share, encoded, targets, seen):
@@ -517,14 +548,6 @@ def _errors_of_numbers(sums, share, encoded, targets, seen):
     found += (1 - share[:, None]) * (seen.mean - found)
     spread = np.average((truth - seen.mean) ** 2, axis=0, weights=own)
     return (found - truth) ** 2 @ (1 / np.where(spread > 0, spread, 1))
-
-
-def _best_for_labels(errors, multiples, weights):
-    """Return the index of the lowest Brier score among multiples with few errors."""
-    wrong, brier = np.stack(errors, axis=1)
-    least = wrong[last_least(wrong @ weights)]
-    close = [not is_significant(row - least, weights, _CLOSE) for row in wrong]
-    return last_least(np.where(close, brier @ weights, np.inf))
 
 
 def _best_for_numbers(errors, multiples, weights):

@@ -322,7 +322,7 @@ def _fit_sums(model: Any, blocks: Blocks, classes: Any) -> Any:
     if is_ridge:
         start |= _choices_of_ridge(model, sampler, blocks)
     elif not isinstance(model.kernel, str) and model._sampler_and_choice[1]:
-        start["sampler"] = _with_best_sigma(model, sampler, blocks)
+        start |= _choices_of_averages(model, sampler, blocks)
     reads_tables = isinstance(sampler, AnovaSampler)
     shell = _with_kernel(model, sampler) if reads_tables else model
     found = _computed(_lazy_total(shell, blocks, _sums_of, start, is_ridge))
@@ -377,12 +377,13 @@ def _fitted_sampler(model: Any, blocks: Blocks, classes: Any) -> Any:
     return _with_map(found)
 
 
-def _with_best_sigma(model: Any, sampler: Any, blocks: Blocks) -> Any:
-    """Return the sampler with the best ``sigma`` for a sample of the rows."""
+def _choices_of_averages(model: Any, sampler: Any, blocks: Blocks) -> dict[str, Any]:
+    """Return fields of ``FeatureAverages``: the sampler with the best ``sigma``."""
     found = _computed(_lazy_total(model, blocks, _rows_of_averages))
     rows = found._value.few
     value = found._empty_value(Batch(rows.X, rows.y, rows.weights))
-    return value.with_best_sigma(sampler, found._value).sampler
+    value = value.with_best_sigma(sampler, found._value)
+    return {name: getattr(value, name) for name in ("sampler", "calibration")}
 
 
 def _rows_of_averages(model, batch, n_before):

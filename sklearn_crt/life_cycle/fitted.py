@@ -128,7 +128,7 @@ class LearnedValue(FittedValue):
     is_frozen: bool = False
     metric: Any = None
     folds: Any = None  # ``OutOfFoldErrors`` or a ``Recalibration``
-    errors_of_few: Any = None  # ``OutOfFoldErrors`` of few rows, if frozen or loaded
+    folds_of_few: Any = None  # the same for few rows, if frozen or loaded
 
     @abstractmethod
     def _learn(self, step: Step = no_step) -> Any:

@@ -35,10 +35,12 @@ _OF_FEW = "folds_of_few_rows"  # name under which their errors are cached
 _MOST_FOLDS = 10
 _FOLDS_OF_MANY = 5  # with at least FEW_ROWS rows
 _ENTRIES = 2**22  # number of values of which quantiles are computed at a time
-# Penalties on the squares of the slope and the biases, in units of rows. That of the
-# slope lowers the log loss of a few dozen rows from which little can be learned.
-_OF_SLOPE, _OF_BIASES = 3.0, 0.01
-_MOST_SLOPE = 4.0
+# The penalties on the slope a and the biases b are _OF_SLOPE log(1 + a^2) and
+# _OF_BIASES |b|^2 / 2, in units of rows. Hence few rows, from which little can be
+# learned, have probabilities close to the class shares. The slope has a lower bound, so
+# that the order of rows by probability is kept.
+_OF_SLOPE, _OF_BIASES = 4.0, 0.01
+_LEAST_SLOPE, _MOST_SLOPE = 0.05, 100.0
 
 
 class OutOfFold(NamedTuple):
@@ -232,6 +234,11 @@ class OutOfFoldErrors(Value):
         nothing = np.zeros((0, batch.y.shape[1]))
         return cls(None, nothing, np.zeros(0), 1.0, np.zeros(0, np.intp))
 
+    @property
+    def n_rows(self) -> int:
+        """Number of training rows."""
+        return len(self.fold_of_row)
+
     def shrunk(self, predictions: Any) -> Any:
         """Return predictions shrunk towards the mean target."""
         return predictions if self.shrinkage is None else self.shrinkage(predictions)
@@ -304,12 +311,16 @@ class Recalibration(Value):
     biases: np.ndarray  # (n_classes,)
     shares: np.ndarray  # (n_classes,), with one more row of unknown label
     proportion: float  # of the shares that is mixed with probabilities
+    n_rows: int
 
     @classmethod
-    def of(cls, probabilities: np.ndarray, batch: Any) -> Recalibration:
+    def of(
+        cls, probabilities: np.ndarray, batch: Any, *, tolerance: float = 1e-12
+    ) -> Recalibration:
         """Return the recalibration with the smallest penalised log loss.
 
-        The probabilities are those of the rows of the batch, out of fold.
+        The probabilities are those of the rows of the batch, out of fold, and the
+        tolerance is relative to the log loss.
         """
         codes, weights = to_host(batch.y), to_host(batch.weights)
         n_classes = probabilities.shape[1]
@@ -317,11 +328,11 @@ class Recalibration(Value):
         added = weight_of_new(share, batch.groups)  # of one more row or group
         counts = np.bincount(codes, share, n_classes)
         shares = (counts + added / n_classes) / (1 + added)
-        start = cls(1.0, np.zeros(n_classes), shares, added / (1 + added))
+        zeros, proportion = np.zeros(n_classes), added / (1 + added)
+        start = cls(1.0, zeros, shares, proportion, len(codes))
         if n_classes == 1:
             return start
         logs, each = start._log_ratios(probabilities), np.arange(len(codes))
-        penalties = np.append(_OF_SLOPE, np.full(n_classes, _OF_BIASES)) * added
 
         def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
             found = log_softmax(
@@ -330,15 +341,20 @@ class Recalibration(Value):
             gap = np.exp(found)
             gap[each, codes] -= 1
             gap *= share[:, None]
-            value = -share @ found[each, codes] + penalties @ parameters**2 / 2
+            slope, biases = parameters[0], parameters[1:]
+            value = -share @ found[each, codes] + added * (
+                _OF_SLOPE * np.log1p(slope**2) + _OF_BIASES * (biases @ biases) / 2
+            )
             gradient = np.append(np.sum(gap * logs), gap.sum(axis=0))
-            return float(value), gradient + penalties * parameters
+            gradient[0] += added * _OF_SLOPE * 2 * slope / (1 + slope**2)
+            gradient[1:] += added * _OF_BIASES * biases
+            return float(value), gradient
 
-        bounds = [(0.0, _MOST_SLOPE), *[(None, None)] * n_classes]
+        bounds = [(_LEAST_SLOPE, _MOST_SLOPE), *[(None, None)] * n_classes]
         first = np.append(1.0, np.zeros(n_classes))
-        options = {"maxiter": 200, "ftol": 1e-12, "gtol": 1e-8}
+        options = {"maxiter": 200, "ftol": tolerance, "gtol": 1e-8}
         best = minimize(loss, first, jac=True, bounds=bounds, options=options).x
-        return cls(float(best[0]), best[1:], shares, start.proportion)
+        return replace(start, slope=float(best[0]), biases=best[1:])
 
     def _log_ratios(self, probabilities: np.ndarray) -> np.ndarray:
         found = probabilities + self.proportion * (self.shares - probabilities)
@@ -417,13 +433,18 @@ class OutOfFoldMixin(LifeCycle):
 
     A metric is learned in ``fit``, stored in the fitted value, and applied to queries.
     With a metric or with groups, ``fit`` also makes out-of-fold predictions. Intervals
-    of regressors with few rows use them, too.
+    of regressors with few rows use them, too, and so do some class probabilities.
     """
 
     kernel: Any
     metric: Any = None
     # with fewer rows, intervals are based on out-of-fold errors
     _few_rows: int = FEW_ROWS
+
+    @property
+    def _recalibrates_few(self) -> bool:
+        """Whether probabilities of few rows are recalibrated."""
+        return False
 
     @abstractmethod
     def _out_of_fold_predictions(
@@ -471,17 +492,19 @@ class OutOfFoldMixin(LifeCycle):
         shrinks = batch.groups is not None or self.metric is not None
         return OutOfFoldErrors.of(found, batch, shrinks=shrinks)
 
-    def _errors_of_folds(self, value: Any) -> OutOfFoldErrors | None:
-        """Return the out-of-fold errors on which intervals are based.
+    def _result_of_folds(self, value: Any) -> Any:
+        """Return the out-of-fold errors, or the recalibration of probabilities.
 
-        They are None if leave-one-out errors are used instead. For few rows, they are
-        computed when they are first needed.
+        The result is None if leave-one-out predictions are used instead. For few rows,
+        it is computed when it is first needed.
         """
         if value.folds is not None:
             return value.folds
-        batch, known = value.training_rows(), value.errors_of_few
+        if hasattr(self, "classes_") and not self._recalibrates_few:
+            return None
+        batch, known = value.training_rows(), value.folds_of_few
         if known is not None and (
-            batch is None or batch.X.shape[0] == len(known.fold_of_row)
+            batch is None or batch.X.shape[0] == known.n_rows
         ):  # no rows have been added since
             return known
         if batch is None or batch.X.shape[0] >= self._few_rows:
@@ -491,11 +514,11 @@ class OutOfFoldMixin(LifeCycle):
         return computed_once(value, _OF_FEW, lambda: call(model._folds_of_rows, batch))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for pickling, with the out-of-fold errors if known."""
+        """Return the state for pickling, with the results of folds if known."""
         state = super().__getstate__()
         value = state.get("_value")
         if value is not None and _OF_FEW in vars(value):
-            state["_value"] = replace(value, errors_of_few=vars(value)[_OF_FEW])
+            state["_value"] = replace(value, folds_of_few=vars(value)[_OF_FEW])
         return state
 
     def _with_params_of_fit(self) -> Any:
@@ -510,11 +533,11 @@ class OutOfFoldMixin(LifeCycle):
 
     def _frozen_value(self) -> Any:
         value, frozen = self._value, super()._frozen_value()
-        if hasattr(self, "classes_") or not _has_intervals(self):
+        are_labels = hasattr(self, "classes_")
+        needs_folds = self._recalibrates_few if are_labels else _has_intervals(self)
+        if value.folds is not None or not needs_folds:
             return frozen
-        if value.folds is not None:
-            return frozen
-        return replace(frozen, errors_of_few=self._errors_of_folds(value))
+        return replace(frozen, folds_of_few=self._result_of_folds(value))
 
     def _quantiles_of_folds(self, rows: Any, levels: np.ndarray) -> np.ndarray | None:
         """Return quantiles of targets from out-of-fold errors, or None without them.
@@ -523,7 +546,7 @@ class OutOfFoldMixin(LifeCycle):
         """
         # the models of folds have other metrics
         value, given = self._value, self._rows_as_given
-        errors = self._errors_of_folds(value)
+        errors = self._result_of_folds(value)
         if errors is None:
             return None
 

@@ -191,15 +191,17 @@ class RidgeSums(MapSums):
         return replace(value, known=value.known.packed())
 
     def training_rows(self) -> Batch | None:
+        given = self.settings.class_weight
         if self.kept:
-            return joined_batches(self.kept)
+            found = joined_batches(self.kept)
+            return found._replace(class_weight=given)
         sample = self.sample
         if sample is None or not self.moments:
             return None
         n_rows = sum(each.n_rows for each in self.moments[0])
         if len(sample.y) < n_rows:
             return None
-        return Batch(sample.X, sample.y, sample.weights)
+        return Batch(sample.X, sample.y, sample.weights, class_weight=given)
 
     def _without_rows(self) -> RidgeSums:
         return replace(super()._without_rows(), path=(), moments=(), sample=None)

@@ -167,6 +167,15 @@ class RandomFeatureRidgeClassifier(
     term with :math:`\varepsilon` corresponds to one additional row whose label is
     unknown, and prevents probabilities of 0 and 1.
 
+    With fewer than 200 rows, the selected parameters depend noticeably on each row, so
+    that leave-one-out predictions are too optimistic. The whole fit is then repeated
+    without each of ten folds, when probabilities are first needed, and the
+    probabilities P become proportional to :math:`\pi_c e^{b_c} (P_c / \pi_c)^a`. The
+    slope a, which is positive, and the biases b minimise the log loss of the
+    predictions for the folds, plus the penalty :math:`(4 \log(1 + a^2) + |b|^2 / 200) /
+    n`, which keeps the probabilities close to the class frequencies if little can be
+    learned from the rows.
+
     The penalty and ``sigma`` are those with the lowest log loss of these probabilities,
     computed with :math:`M = 0`, among all penalties whose leave-one-out error is at
     most 10 % above the lowest error for the same ``sigma``. If there are many classes,
@@ -233,6 +242,10 @@ class RandomFeatureRidgeClassifier(
     def _n_classes(self):
         return self.classes_.size
 
+    @property
+    def _recalibrates_few(self) -> bool:
+        return self._value.settings.calibrates
+
     def _squeezed(self, values):
         return values
 
@@ -248,9 +261,10 @@ class RandomFeatureRidgeClassifier(
     def _probabilities(self, rows):
         value = self._value
         found, _ = self._out_of_fold_predictions(value, rows)
-        if value.folds is None or not value.settings.calibrates:
+        if not value.settings.calibrates:
             return found
-        return value.folds(found)
+        recalibration = self._result_of_folds(value)
+        return found if recalibration is None else recalibration(found)
 
     def _out_of_fold_predictions(self, value, rows):
         solution = value.solution

@@ -13,7 +13,12 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from ..averages import NadarayaWatsonRegressor
 from ..life_cycle.fitted import Batch, Step, frozen_copy, no_step
-from ..life_cycle.out_of_fold import Recalibration, Shrinkage, fold_numbers
+from ..life_cycle.out_of_fold import (
+    FEW_ROWS,
+    Recalibration,
+    Shrinkage,
+    fold_numbers,
+)
 from ..life_cycle.supervised import SampleValue, balanced_factors
 from ..metric import LearnedMetric
 from ..rows.raw_table import CATEGORY
@@ -168,7 +173,7 @@ class Blend(NamedTuple):
     losses: dict[str, float] = {}
     errors: ScaledErrors | None = None  # None for labels, and for a single row
     similar: NadarayaWatsonRegressor | None = None
-    # with groups, of predictions for rows of new groups
+    # with groups, of predictions for rows of new groups; of probabilities for few rows
     correction: Shrinkage | Recalibration | None = None
     # (n_encoded,), standard deviations of encoded columns
     spreads: np.ndarray | None = None
@@ -364,15 +369,20 @@ class _Learner:
             inputs = self.encoded
         parts = self.blend.parts or {name: part.fitted(inputs)}
         blend = self.blend._replace(parts=parts, weights={name: 1.0})
-        if self.targets.n_classes is None and len(rows.y) > 1:
-            # for the distribution of errors
-            if name == "ANOVA":
-                found = self._anova_predictions()[name]
-            else:
-                same = [part] * len(self.folds.pairs)
-                found = self.folds.predictions(same, inputs)
-            return _with_errors(blend, found, self.encoded.some(self.folds.tested))
-        return blend
+        vary = all(np.ptp(rows.y[train]) > 0 for train, _ in self.folds.pairs)
+        if len(rows.y) == 1 or not (vary or self.targets.n_classes is None):
+            return blend
+        if name == "ANOVA":
+            found = self._anova_predictions()[name]
+        else:
+            same = [part] * len(self.folds.pairs)
+            found = self.folds.predictions(same, inputs)
+        tested = self.encoded.some(self.folds.tested)
+        if self.targets.n_classes is None:  # for the distribution of errors
+            return _with_errors(blend, found, tested)
+        if len(rows.y) >= FEW_ROWS:
+            return blend
+        return blend._replace(correction=Recalibration.of(found, tested))
 
     def with_all_parts(self) -> Blend:
         """Return the weighted average of all parts."""
@@ -559,7 +569,8 @@ def _with_weights(blend: Blend, found: dict[str, np.ndarray], rows: TableRows) -
     weights = dict(zip(found, values.tolist(), strict=True))
     blended = np.tensordot(values, np.stack([*found.values()]), 1)
     blend = blend._replace(weights=weights, losses=losses)
-    if rows.groups is not None:
+    are_few_labels = targets.n_classes is not None and len(rows.y) < FEW_ROWS
+    if rows.groups is not None or are_few_labels:
         correction: Shrinkage | Recalibration
         if targets.n_classes is None:
             correction = Shrinkage.of(blended, rows.y[:, None], rows.weights)

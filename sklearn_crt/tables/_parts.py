@@ -21,8 +21,22 @@ from ._encoding import Encoding
 _BEYOND = 0.2
 _MOST_LOGISTIC = 20_000  # logistic regression is fitted to at most this many rows
 _PENALTY = 0.3  # parameter C of logistic regression
-RIDGE = RandomFeatureRidge, RandomFeatureRidgeClassifier
-LOCAL = LocalLinearRegressor, LocalLinearClassifier
+
+
+class RidgeClassifierOfBlend(RandomFeatureRidgeClassifier):
+    """Ridge classification for which a blend makes the out-of-fold predictions."""
+
+    _recalibrates_few = False
+
+
+class LocalLinearClassifierOfBlend(LocalLinearClassifier):
+    """Local linear classification for which a blend makes these predictions."""
+
+    _recalibrates_few = False
+
+
+RIDGE = RandomFeatureRidge, RidgeClassifierOfBlend
+LOCAL = LocalLinearRegressor, LocalLinearClassifierOfBlend
 
 
 class TargetRange(NamedTuple):

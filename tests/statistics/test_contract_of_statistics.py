@@ -29,14 +29,19 @@ SHORT = {
     ("averages", "importance weights 100"),
     ("averages", "noise 200"),
     ("averages", "noise labels 40"),
+    ("averages", "one in two hundred 3000"),
+    ("averages, OPRF", "four by four by four 2000"),
     ("averages", "random intercepts 400"),
     ("averages", "ten levels 300"),
     ("local linear", "five bits 300"),
     ("local linear", "ten levels 300"),
     ("metric, local linear", "noise labels 40"),
+    ("local linear", "weak labels 40"),
     ("ridge", "five bits 300"),
     ("ridge", "smooth 40"),
+    ("ridge, ANOVA", "noise labels 40"),
     ("ridge, ANOVA", "smooth 20"),
+    ("table", "noise labels 40"),
 }
 LEVEL = RISK / (3 * len(CELLS))  # at most three bounds per cell
 
