@@ -107,19 +107,13 @@ def labels_of_cells(rng, columns, slope):
     return X.astype(float), (rng.random(4000) < p).astype(int), p
 
 
-@pytest.mark.parametrize(
-    "columns",
-    [
-        (4, 4, 4),
-        *(pytest.param(c, marks=pytest.mark.slow) for c in ((2, 3), (2, 2, 2, 2, 2))),
-    ],
-)
+@pytest.mark.parametrize("columns", [(4, 4, 4), (2, 3), (2, 2, 2, 2, 2)])
 def test_labels_of_tables_with_few_distinct_rows(columns, rng):
     X, labels, p = labels_of_cells(rng, columns, 1.5)
     X = StandardScaler().fit_transform(X)
     train, test = slice(2000), slice(2000, 4000)
-    model = RandomFeatureRidgeClassifier(random_state=0).fit(X[train], labels[train])
-    found = model.predict_proba(X[test])[:, 1]
+    model = RandomFeatureRidgeClassifier(n_components=256, random_state=0)
+    found = model.fit(X[train], labels[train]).predict_proba(X[test])[:, 1]
     p = p[test]
     divergence = p * np.log(p / found) + (1 - p) * np.log((1 - p) / (1 - found))
     # each cell has a parameter, and half the error of a maximum likelihood estimate
