@@ -9,6 +9,8 @@ import numpy as np
 from .._compat import _check_feature_names_in, available_if
 from ..rows import TableLike
 
+_SHOWN = 5  # number of effects whose names are shown
+
 
 class Effects(NamedTuple):
     """Effects of columns and of pairs of columns on the predictions."""
@@ -17,6 +19,29 @@ class Effects(NamedTuple):
     names: list[str]
     columns: list[tuple[int, ...]]
     intercept: float | np.ndarray
+
+    @property
+    def order(self) -> np.ndarray:
+        """Positions of the effects, starting with the largest standard deviation."""
+        sizes = self.values.reshape(*self.values.shape[:2], -1).std(axis=0).sum(axis=1)
+        return np.argsort(-sizes, kind="stable")
+
+    def __repr__(self) -> str:
+        n_rows, n_effects = self.values.shape[:2]
+        largest = ", ".join(repr(self.names[e]) for e in self.order[:_SHOWN])
+        more = ", ..." if n_effects > _SHOWN else ""
+        return f"<Effects: {n_effects} effects on {n_rows} rows, {largest}{more}>"
+
+    def to_frame(self, output: int = 0) -> Any:
+        """Return a pandas data frame with a column per effect, the largest ones first.
+
+        With several outputs, the effects are those on the given output.
+        """
+        import pandas as pd
+
+        values = self.values.reshape(*self.values.shape[:2], -1)[..., output]
+        names = [self.names[e] for e in self.order]
+        return pd.DataFrame(values[:, self.order], columns=names)
 
 
 def _has_effects(estimator: Any) -> bool:
@@ -62,6 +87,10 @@ class EffectsMixin:
               predictions are limited to the range of the targets (``clip=True``). In
               the latter case it is zero for most rows.
             - ``columns``: the positions of the columns of each effect, as tuples.
+            - ``order``: the positions of the effects, sorted by their standard
+              deviations over the rows, starting with the largest.
+            - ``to_frame()``: a pandas data frame with one column per effect in this
+              order.
             - ``intercept``: float, or ndarray of shape (n_outputs,).
 
             For classifiers, the intercept and the effects sum to the predicted

@@ -36,8 +36,6 @@ _FEW = 600  # with fewer rows, each fold learns its own kernel and metric
 _LEAST_ROWS = 40  # with fewer rows, only the ANOVA part is used
 _LEAST_SHARE = 0.05  # minimum importance in similarities, relative to the mean
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
-# parts with a smaller weight are kept if they lower the loss by its standard error
-_SMALL_WEIGHT = 0.15
 # The local linear part, which is slow and rarely improves class probabilities, is kept
 # only if its weight on the first fold is at least this: for numbers, and for labels.
 _LEAST_AT_FIRST, _LEAST_OF_CLASSES_AT_FIRST = 0.1, 0.25
@@ -524,40 +522,6 @@ class _Learner:
         self.found[name] = np.concatenate([first, rest])
 
 
-def _few_weights(
-    found: dict[str, np.ndarray], rows: TableRows, targets: TargetRange
-) -> np.ndarray:
-    """Return weights, without small ones that do not clearly lower the loss.
-
-    A linear model is used alone if the average is not clearly better.
-    """
-    share, stacked = rows.weights / rows.weights.sum(), np.stack([*found.values()])
-
-    def losses(weights: np.ndarray) -> np.ndarray:
-        return targets.losses(np.tensordot(weights, stacked, 1), rows.y)
-
-    def is_as_good(weights: np.ndarray, other: np.ndarray) -> bool:
-        gain = losses(weights) - losses(other)
-        error = np.sqrt(share**2 @ (gain - share @ gain) ** 2)
-        return bool(share @ gain <= error)
-
-    values = blend_weights([*found.values()], rows, targets)
-    values = np.where(values < _LEAST_WEIGHT, 0, values)
-    values /= values.sum()
-    if "linear" in found:
-        alone = np.array([float(name == "linear") for name in found])
-        if is_as_good(alone, values):
-            return alone
-    for place in np.argsort(values, kind="stable"):
-        if 0 < values[place] < _SMALL_WEIGHT:
-            kept = np.flatnonzero((values > 0) & (np.arange(len(values)) != place))
-            fewer = np.zeros(len(values))
-            chosen = [list(found.values())[k] for k in kept]
-            fewer[kept] = blend_weights(chosen, rows, targets)
-            values = fewer if is_as_good(fewer, values) else values
-    return values
-
-
 def _with_weights(blend: Blend, found: dict[str, np.ndarray], rows: TableRows) -> Blend:
     """Return a blend with weights and errors of predictions for the given rows."""
     targets, share = blend.targets, rows.weights / rows.weights.sum()
@@ -565,7 +529,9 @@ def _with_weights(blend: Blend, found: dict[str, np.ndarray], rows: TableRows) -
         name: float(share @ targets.losses(each, rows.y))
         for name, each in found.items()
     }
-    values = _few_weights(found, rows, targets)
+    values = blend_weights([*found.values()], rows, targets)
+    values = np.where(values < _LEAST_WEIGHT, 0, values)
+    values /= values.sum()
     weights = dict(zip(found, values.tolist(), strict=True))
     blended = np.tensordot(values, np.stack([*found.values()]), 1)
     blend = blend._replace(weights=weights, losses=losses)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..rows import TableLike
 from ..rows.raw_table import CATEGORY, codes_of, each_column
+from ..rows.targets import is_missing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,7 +92,7 @@ class EffectsDisplay:
         X: TableLike,
         *,
         n_effects: int = 6,
-        row: int | None = None,
+        row: Any = None,
         output: int = 0,
         ax: Axes | None = None,
     ) -> Self:
@@ -108,9 +109,10 @@ or TableClassifier
             are drawn over the range of values that the columns have in these rows.
         n_effects : int, default=6
             Number of effects to draw, starting with the largest.
-        row : int, default=None
-            Position of a row of X whose prediction is explained. If None, the effects
-            of the model are drawn.
+        row : int or label, default=None
+            Position of a row of X whose prediction is explained, or a label of the
+            index of a pandas data frame. An integer is a label if the index has it, and
+            a position otherwise. If None, the effects of the model are drawn.
         output : int, default=0
             Position of the output or, for classifiers with three or more classes, of
             the class in ``classes_``.
@@ -126,8 +128,20 @@ or TableClassifier
         values = effects.values.reshape(*effects.values.shape[:2], -1)[..., output]
         intercept = np.ravel(effects.intercept)[output]
         if row is not None:
+            row = _position_of(row, X)
             chosen = np.argsort(-np.abs(values[row]), kind="stable")[:n_effects]
-            bars = [(effects.names[e], float(values[row, e])) for e in chosen]
+            cells = [next(iter(column[row : row + 1])) for column in each_column(X)]
+            bars = [
+                (
+                    " & ".join(
+                        f"{_name(estimator, X, j)} = {_shown(cells[j])}"
+                        for j in effects.columns[e]
+                    )
+                    or effects.names[e],
+                    float(values[row, e]),
+                )
+                for e in chosen
+            ]
             total = float(values[row].sum() + intercept)
             title = f"prediction {total:.4g}, intercept {intercept:.4g}"
             return cls(panels=[], bars=bars, title=title).plot(ax=ax)
@@ -192,6 +206,39 @@ or TableClassifier
         return self
 
 
+def _position_of(row: Any, X: Any) -> int:
+    """Return the position of a row that is given by its position or label."""
+    index: Any = getattr(X, "index", None)
+    if hasattr(X, "iloc") and row in index:
+        found = index.get_indexer_for([row])
+        if len(found) > 1:
+            raise ValueError(
+                f"row={row!r} is the label of {len(found)} rows of X. Pass a table "
+                "whose index has unique labels, or X.reset_index(drop=True)."
+            )
+        return int(found[0])
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    if not isinstance(row, (int, np.integer)) or not -n_rows <= row < n_rows:
+        raise ValueError(
+            f"row={row!r} must be a position from 0 to {n_rows - 1}, or a label of the "
+            "index of X."
+        )
+    return int(row) % n_rows
+
+
+def _name(estimator: Any, X: Any, j: int) -> str:
+    """Return the name of a column for plots."""
+    return str(estimator._reader.names[j]) if hasattr(X, "columns") else f"x{j}"
+
+
+def _shown(value: Any) -> str:
+    """Return a cell of a table as text."""
+    if is_missing(value):
+        return "missing"
+    number = isinstance(value, (float, np.floating))
+    return f"{value:.4g}" if number else str(value)
+
+
 def _draw_panel(panel: _Panel, ax: Any) -> None:
     """Draw the effect of one or two columns."""
     ax.set_title(panel.name)
@@ -236,7 +283,7 @@ def _axis(estimator: Any, X: Any, j: int, n_columns: int) -> _Axis:
     """Return the values of a table's column at which effects are evaluated."""
     reader = estimator._reader
     column = next(c for place, c in enumerate(each_column(X)) if place == j)
-    name = str(reader.names[j]) if hasattr(X, "columns") else f"x{j}"
+    name = _name(estimator, X, j)
     if reader.kinds[j] == CATEGORY:
         codes, texts = codes_of(column), np.asarray(column, dtype=object)
         found, first, counts = np.unique(codes, return_index=True, return_counts=True)

@@ -309,9 +309,7 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
     by more than its standard error. In regression, predictions of each model may exceed
     the range of the targets by at most a fifth of this range. Class probabilities of
     each model are mixed with the class shares, which get a weight of 1 / (n + 1) for n
-    rows. Weights below 0.15 are set to 0 unless they lower the loss by more than its
-    standard error, and a linear model whose loss is within one standard error of that
-    of the average is used alone.
+    rows.
 
     Outside the range of a numeric column, predictions of regression continue along a
     straight line if the data support it: the line is fitted to the rows without the

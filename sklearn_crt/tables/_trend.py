@@ -117,11 +117,14 @@ def _line(
         return None
     slope = float(w @ (x * t)) / square
     noise = w @ (t - mean - slope * x) ** 2
-    if abs(slope) < _LEAST_SCORE * np.sqrt(noise / (square * len(x))):
+    least = _LEAST_SCORE * np.sqrt(noise / (square * len(x)))
+    if not abs(slope) > max(least, 1e-150):
         return None
     gap, w = v[edge] - end, weights[edge] / weights[edge].sum()
     rest = target[edge] - mean - slope * (end - middle)
     square = w @ gap**2
+    if not square > 0:
+        return None
     at_edge = float(w @ (gap * rest)) / square
     noise = w @ (rest - at_edge * gap) ** 2
     error = float(np.sqrt(noise / (square * (len(gap) - 1))))

@@ -69,7 +69,8 @@ def test_curves_and_points_are_the_effects_of_the_model(table, model):
 
 def test_curves_of_a_blend_are_its_effects():
     X, y = (rows[:250] for rows in load_diabetes(return_X_y=True))
-    blend = TableRegressor(n_folds=2, random_state=2).fit(X, y)
+    parts = ["ANOVA", "local linear"]
+    blend = TableRegressor(parts=parts, n_folds=2, random_state=2).fit(X, y)
     assert 0 < blend.weights_["ANOVA"] < 1
     column = 2
     values = blend.effects(X).values[:, column]
@@ -100,7 +101,8 @@ def test_bars_of_a_row_are_its_effects(table, model):
         zip(*[model.effects(X).names, model.effects(X).values[7]], strict=True)
     )
     assert len(display.bars) == 4
-    for name, value in display.bars:
+    for shown, value in display.bars:  # such as "size = 0.9 & colour = blue"
+        name = " & ".join(part.split(" = ")[0] for part in shown.split(" & "))
         assert effects[name] == pytest.approx(value, abs=1e-12)
     widths = [bar.get_width() for bar in display.axes_[0].patches]
     assert widths == [value for _, value in display.bars[::-1]]
@@ -120,3 +122,26 @@ def test_classes_arrays_and_axes_of_the_user(table):
     assert display.panels[0].deviation is None
     with pytest.raises(ValueError, match="1 axes, but there are 2 panels"):
         display.plot(ax=axes[0])
+
+
+def test_a_row_is_given_by_its_label_or_position(rng):
+    from matplotlib import pyplot as plt
+
+    pd = pytest.importorskip("pandas")
+    labels = [f"r{i}" for i in range(100)]
+    X = pd.DataFrame({"size": rng.normal(size=100), "kind": ["a", None] * 50}, labels)
+    sampler = AnovaSampler(n_components=40, random_state=0)
+    model = RandomFeatureRidge(sampler).fit(X, X["size"])
+    show = EffectsDisplay.from_estimator
+    by_label, by_position = (show(model, X, row=row) for row in ("r7", 7))
+    assert by_label.bars == by_position.bars
+    names = [name for name, _ in by_label.bars]
+    assert f"size = {X['size'].iloc[7]:.4g}" in names
+    assert "kind = missing" in names
+    with pytest.raises(ValueError, match="row='s' must be a position from 0 to 99"):
+        show(model, X, row="s")
+    with pytest.raises(ValueError, match="row=100 must be a position"):
+        show(model, X, row=100)
+    with pytest.raises(ValueError, match="label of 2 rows"):
+        show(model, X.set_axis(["a", "a", *labels[2:]]), row="a")
+    plt.close("all")

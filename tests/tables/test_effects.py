@@ -99,3 +99,19 @@ def test_other_kernels_have_no_effects(table):
     with pytest.raises(AttributeError) as error:
         _ = model.effects
     assert "kernel=AnovaSampler()" in str(error.value.__cause__)
+
+
+def test_effects_are_shown_briefly_and_as_a_table(rng):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(rng.normal(size=(200, 8)), columns=list("abcdefgh"))
+    y = 3 * X["c"] + np.sin(2 * X["a"])
+    model = RandomFeatureRidge(AnovaSampler(n_components=60, random_state=0)).fit(X, y)
+    effects = model.effects(X)
+    assert repr(effects).startswith(
+        f"<Effects: {len(effects.names)} effects on 200 rows, 'c', 'a', "
+    )
+    assert len(repr(effects)) < 200
+    frame = effects.to_frame()
+    assert [*frame.columns[:2]] == ["c", "a"]
+    assert np.all(np.diff(frame.std()) <= 1e-12)
+    np.testing.assert_allclose(frame.sum(axis=1) + effects.intercept, model.predict(X))
