@@ -447,7 +447,7 @@ def test_bound_of_the_angular_hybrid():
             base = hrf_max_relative_error(radius, m, kind="positive")
             assert_allclose(base, alone / np.sqrt(2 * m))
             assert error < base
-    with pytest.raises(ValueError, match=r"radius=0.9 must be 1 or more"):
+    with pytest.raises(ValueError, match=r"radius=0.9 must be at least 1"):
         hrf_max_relative_error_bound(0.9, 10, 1)
 
 

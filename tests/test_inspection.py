@@ -69,7 +69,7 @@ def test_columns_by_name(table):
     expected = PredictionIntervalDisplay.from_estimator(model, frame, feature=1)
     assert_allclose(found.intervals, expected.intervals)
     assert found.ax_.get_xlabel() == "b"
-    with pytest.raises(ValueError, match="feature='c' is no column of X"):
+    with pytest.raises(ValueError, match="feature='c' is not a column of X"):
         PredictionIntervalDisplay.from_estimator(model, frame, feature="c")
 
 

@@ -278,7 +278,7 @@ def test_merging_needs_one_penalty(rng):
     X, y = table(rng, MODELS[1])
     one, other = (LocalLinearRegressor(alpha=r).fit(X, y) for r in (0.1, 1.0))
     with pytest.raises(
-        ValueError, match=r"same alpha on both sides, got \(0.1,\) and \(1.0,\)"
+        ValueError, match=r"same alpha in both estimators, got \(0.1,\) and \(1.0,\)"
     ):
         one.merge(other)
 

@@ -19,7 +19,7 @@ def test_oversampling(rng):
     X, y = rng.normal(size=(400, 3)), (rng.uniform(size=400) < 0.1).astype(int)
     rare = np.flatnonzero(y)
     index = np.r_[np.arange(400), np.repeat(rare, 8)]
-    with pytest.warns(UserWarning, match=f"{8 * len(rare)} of {len(index)} rows rep"):
+    with pytest.warns(UserWarning, match=f"{8 * len(rare)} of {len(index)} rows are"):
         NadarayaWatsonClassifier().fit(X[index], y[index])
     with pytest.warns(UserWarning, match="use class_weight or sample_weight"):
         LocalLinearRegressor().fit(X[index].astype(np.float32), 1.0 * y[index])
@@ -47,7 +47,7 @@ def test_features_that_are_too_few(rng):
     assert "accuracy" in message
     assert "NadarayaWatsonClassifier(Prototypes(30))" in message
     t = X[:, :2] + rng.normal(size=(len(X), 2))
-    with pytest.warns(ApproximationWarning, match=r"have R\^2"):
+    with pytest.warns(ApproximationWarning, match=r"leave-one-out R\^2"):
         NadarayaWatsonRegressor(sampler).fit(X, X[:, 20] + X[:, 30])
     with warnings.catch_warnings(action="error"):
         sampler.set_params(n_components=300)

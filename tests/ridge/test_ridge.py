@@ -313,7 +313,7 @@ def test_merge_raises_where_models_differ(table, frozen):
             clone(model).fit(X, y).merge(other)
     one, other = (RandomFeatureRidge(sigma=s).fit(X, y) for s in (0.5, "scale"))
     with pytest.raises(
-        ValueError, match=r"but sigma is 0\.5 in one and 'scale' in the"
+        ValueError, match=r"but sigma is 0\.5 in one object and 'scale' in"
     ):
         one.merge(other)
 

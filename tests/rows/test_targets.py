@@ -218,7 +218,7 @@ def test_a_date_among_outputs_or_columns(model, X):
         module = pytest.importorskip(library, exc_type=ImportError)
         make = module.table if library == "pyarrow" else module.DataFrame
         table = make({"a": y, "when": [datetime.datetime(2026, 1, 1)] * 80})
-        with pytest.raises(TypeError, match=r"y has dates or times in .*'when'"):
+        with pytest.raises(TypeError, match=r"y contains dates or times in .*'when'"):
             clone(model).fit(X, table)
         if library != "pyarrow":  # which scikit-learn does not take as rows
             with pytest.raises(TypeError, match=r"X has dates or times in .*'when'"):
@@ -403,7 +403,7 @@ def test_weights_in_every_container(model, X):
     for name, given in containers(weights):
         if name != "category":
             assert_array_equal(learned(model, X, y, given), expected, err_msg=name)
-    with pytest.raises(TypeError, match="sample_weight has dates or times"):
+    with pytest.raises(TypeError, match="sample_weight contains dates or times"):
         clone(model).fit(X, y, sample_weight=np.zeros(80, "M8[D]"))
     with pytest.raises(ValueError, match="at least one non-zero number"):
         clone(model).fit(X, X[:, 0] if model in REGRESSORS else y, np.zeros(80))

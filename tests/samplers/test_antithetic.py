@@ -177,7 +177,7 @@ def test_draws_nest():
 
 @pytest.mark.parametrize("coupling", ["antithetic", Antithetic()], ids=str)
 def test_other_maps_refuse_pairs(coupling):
-    with pytest.raises(ValueError, match=r"TrigRBFSampler can use; use one of 'iid'"):
+    with pytest.raises(ValueError, match=r"TrigRBFSampler; use one of 'iid'"):
         TrigRBFSampler(coupling=coupling).fit(np.eye(3))
 
 

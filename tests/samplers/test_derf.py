@@ -192,7 +192,7 @@ def test_batches_and_merging_with_two_sides(sides):
 
 def test_too_many_columns():
     X = sparse.csr_array(np.zeros((3, 5000)))
-    with pytest.raises(ValueError, match="at most 4096 features, but X has 5000"):
+    with pytest.raises(ValueError, match=r"at most 4096 features, .*X has 5000"):
         DERFSampler().fit(X)
 
 

@@ -403,8 +403,8 @@ def test_variance_where_tails_are_heaviest(alpha, X):
 @pytest.mark.parametrize(
     ("sampler", "advice"),
     [
-        (ExponentialPowerSampler(alpha=0.25), r"R\^-0.25, .* alpha of 0.3 or more"),
-        (MaternSampler(nu=0.1), r"R\^-0.2, .* nu of 0.15 or more"),
+        (ExponentialPowerSampler(alpha=0.25), r"R\^-0.25\. .* alpha of 0.3 or more"),
+        (MaternSampler(nu=0.1), r"R\^-0.2\. .* nu of 0.15 or more"),
     ],
 )
 def test_very_heavy_tails_are_warned_about_with_the_reason(sampler, advice, X):

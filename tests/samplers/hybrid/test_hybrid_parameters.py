@@ -51,7 +51,7 @@ from ...hybrids import KINDS, hybrid, named
             {"bases": named(TrigRBFSampler(), RBFSampler())},
             r"RBFSampler\(\) is not a sampler: it lacks exact_kernel, kernel_variance",
         ),
-        ({"bases": named(OPRFSampler, TrigRBFSampler)}, "is no sampler: it is a class"),
+        ({"bases": named(OPRFSampler, TrigRBFSampler)}, "is not a sampler: it is"),
         ({"sigma": -1.0}, "sigma"),
         ({"bases": [OPRFSampler(), TrigRBFSampler()]}, "must be a list of pairs"),
         ({"coefficients": [("a", AngularCoefficient(), 1)]}, "must be a list of pairs"),
