@@ -221,7 +221,7 @@ def test_a_date_among_outputs_or_columns(model, X):
         with pytest.raises(TypeError, match=r"y contains dates or times in .*'when'"):
             clone(model).fit(X, table)
         if library != "pyarrow":  # which scikit-learn does not take as rows
-            with pytest.raises(TypeError, match=r"X has dates or times in .*'when'"):
+            with pytest.raises(TypeError, match=r"X contains dates or .*'when'"):
                 clone(model).fit(table, y)
 
 
