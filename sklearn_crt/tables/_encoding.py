@@ -17,6 +17,9 @@ from ..rows.raw_table import CATEGORY
 _LEAST_COUNT = 10  # categories with fewer rows share one code
 # quantile levels: the outer two limit the values from which the scale is computed
 _LEVELS = np.array([0.01, 0.5, 0.99])
+# A repeated extreme value is a code if this many rows have it, and if there are this
+# many other values. A column has at most _MOST_SPECIAL codes.
+_LEAST_SPECIAL, _LEAST_OTHERS, _MOST_SPECIAL = 5, 10, 3
 _MISSING = np.inf  # code of missing categories, because X cannot be infinite
 
 
@@ -97,6 +100,8 @@ class Encoding(Value):
     terms: tuple[tuple[int, ...], ...]  # encoded columns of each term
     owners: tuple[int, ...]  # group of columns to which each term belongs
     groups: tuple[tuple[int, ...], ...]  # columns of the table, by group
+    # columns of numbers, and values in them that are codes, such as -999999
+    special: tuple[tuple[int, float], ...] = ()
 
     @classmethod
     def of(
@@ -113,14 +118,16 @@ class Encoding(Value):
         alone = [[j] for j in range(V.shape[1]) if j not in grouped]
         every = sorted([*map(sorted, groups), *alone])
         columns: list[Score | Level] = []
-        terms, owners = [], []
+        terms, owners, special = [], [], list[tuple[int, float]]()
         for owner, group in enumerate(every):
             first = len(columns)
             for j in group:
                 if kinds[j] == CATEGORY:
                     columns.append(Level.of(j, V[:, j]))
                 else:
-                    columns.append(Score.of(j, V[:, j], weights))
+                    special += [(j, value) for value in _special_values(V[:, j])]
+                    numbers = _without(special, j, V[:, j])
+                    columns.append(Score.of(j, numbers, weights))
             terms.append(tuple(range(first, len(columns))))
             owners.append(owner)
             for j in group:  # missing values form a separate term
@@ -128,9 +135,12 @@ class Encoding(Value):
                     terms.append((len(columns),))
                     owners.append(owner)
                     columns.append(Level(j, np.array([_MISSING, np.nan])))
-        return cls(
-            tuple(columns), tuple(terms), tuple(owners), tuple(map(tuple, every))
-        )
+                for value in (v for k, v in special if k == j):
+                    terms.append((len(columns),))
+                    owners.append(owner)
+                    columns.append(Level(j, np.array([value, np.nan])))
+        own = tuple(tuple(group) for group in every)
+        return cls(tuple(columns), tuple(terms), tuple(owners), own, tuple(special))
 
     def transform(self, V: np.ndarray) -> np.ndarray:
         """Return scores and codes, (n, n_encoded), in float64."""
@@ -138,6 +148,8 @@ class Encoding(Value):
         encoded, is_score = np.empty((len(V), len(self.columns))), self.is_score
         scores, levels = self._scores_and_levels
         values = V[:, scores[:, 0].astype(np.intp)]
+        for place, j in enumerate(scores[:, 0].astype(np.intp) if self.special else ()):
+            values[:, place] = _without(self.special, j, values[:, place])
         encoded[:, is_score] = Score.encode(scores, values)
         values = V[:, [level.source for level in levels]]
         encoded[:, ~is_score] = Level.encode(levels, values)
@@ -177,4 +189,34 @@ class Encoding(Value):
         """Return a copy with only the chosen terms."""
         terms = tuple(self.terms[q] for q in chosen)
         owners = tuple(self.owners[q] for q in chosen)
-        return Encoding(self.columns, terms, owners, self.groups)
+        return Encoding(self.columns, terms, owners, self.groups, self.special)
+
+
+def _special_values(values: np.ndarray) -> list[float]:
+    """Return repeated extreme values that are far from all others.
+
+    These are codes, for instance of missing values. At least _LEAST_SPECIAL rows have
+    the value, and its distance from the others exceeds three times their range.
+    """
+    distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    found = []
+    for _ in range(_MOST_SPECIAL):
+        for end, rest in ((0, slice(1, None)), (-1, slice(None, -1))):
+            others = distinct[rest]
+            if len(others) < _LEAST_OTHERS or counts[end] < _LEAST_SPECIAL:
+                continue
+            with np.errstate(over="ignore"):
+                is_far = abs(others[end] - distinct[end]) > 3 * np.ptp(others)
+            if is_far:
+                found.append(float(distinct[end]))
+                distinct, counts = others, counts[rest]
+                break
+    return found
+
+
+def _without(
+    special: Iterable[tuple[int, float]], j: int, values: np.ndarray
+) -> np.ndarray:
+    """Return the values of a column with codes replaced by missing values."""
+    codes = [value for column, value in special if column == j]
+    return np.where(np.isin(values, codes), np.nan, values) if codes else values
