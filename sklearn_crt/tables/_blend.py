@@ -367,8 +367,10 @@ class _Learner:
             inputs = self.encoded
         parts = self.blend.parts or {name: part.fitted(inputs)}
         blend = self.blend._replace(parts=parts, weights={name: 1.0})
+        if len(rows.y) == 1:
+            return blend
         vary = all(np.ptp(rows.y[train]) > 0 for train, _ in self.folds.pairs)
-        if len(rows.y) == 1 or not (vary or self.targets.n_classes is None):
+        if self.targets.n_classes is not None and not vary:
             return blend
         if name == "ANOVA":
             found = self._anova_predictions()[name]

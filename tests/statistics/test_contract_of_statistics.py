@@ -30,7 +30,7 @@ SHORT = {
     ("averages", "noise 200"),
     ("averages", "noise labels 40"),
     ("averages", "one in two hundred 3000"),
-    ("averages, OPRF", "four by four by four 2000"),
+    ("averages, OPRF", "noise labels 40"),
     ("averages", "random intercepts 400"),
     ("averages", "ten levels 300"),
     ("local linear", "five bits 300"),
