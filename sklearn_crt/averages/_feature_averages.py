@@ -28,6 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -63,6 +64,7 @@ from ..sums.feature_sums import (
     where_cancels,
 )
 from ..sums.map_sums import (
+    Drawn,
     MapSums,
     Transformer,
     check_n_columns,
@@ -155,17 +157,15 @@ class FeatureAverages(MapSums, Averages):
         return super().plus(batch, step).having_seen(batch, self.seen)
 
     def _with_sums_of_kept(self, step: Step) -> FeatureAverages:
-        value = self
-        if self.selects_sigma:
-            assert isinstance(self.sampler, BaseFeatureSampler)
-            rows = SampledRows.of(self.kept, self.targets)
-            value = self.with_best_sigma(self.sampler, rows)
+        value = self.with_best_sigma_of(lambda draw: draw(self.kept))
         return value._with_sums_of(self.kept, step)
 
-    def with_best_sigma(
-        self, sampler: BaseFeatureSampler, rows: SampledRows
-    ) -> FeatureAverages:
-        """Return a copy with the ``sigma`` that has the lowest leave-one-out error."""
+    def with_best_sigma_of(self, drawn: Drawn, n_rows: int = 0) -> FeatureAverages:
+        if not self.selects_sigma:
+            return self
+        sampler = self.sampler
+        assert isinstance(sampler, BaseFeatureSampler)
+        rows = drawn(partial(SampledRows.of, targets=self.targets))
         found = best_multiple_of_sampler(sampler, rows, self.targets)
         multiple, comparison, calibration = found
         return replace(

@@ -125,6 +125,7 @@ class LearnedValue(FittedValue):
     """
 
     known: Any = None  # the solution, if ``fitted`` or ``frozen`` has learned it
+    n_before: int = 0  # position of the first row, if other values precede this one
     is_frozen: bool = False
     metric: Any = None
     folds: Any = None  # ``OutOfFoldErrors`` or a ``Recalibration``

@@ -502,7 +502,6 @@ class SampleValue(LearnedValue):
     choices: Any  # named tuple of the parameters, the seed and the kinds of columns
     # usually a RowSample; None before the first rows and after freezing
     sample: Any = None
-    n_before: int = 0  # position of the first row, if other values precede this one
     most_rows: ClassVar[int] = 2**12
 
     def plus(self, batch: Batch, step: Step = no_step) -> Self:

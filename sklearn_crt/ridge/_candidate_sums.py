@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, Literal, Self
 
@@ -27,7 +27,7 @@ from ..rows.row_sample import RowSample
 from ..samplers import BaseFeatureSampler
 from ..samplers._column_sigmas import MOST_LEARNED, N_DRAWN, sigmas_of_columns
 from ..samplers._kernel_parameter import KernelLike, is_row_kernel
-from ..sums.map_sums import MapSums, Transformer, check_n_columns, map_of
+from ..sums.map_sums import Drawn, MapSums, Transformer, check_n_columns, map_of
 from ._calibration import ClippedIndicators, Link
 from ._feature_moments import (
     Moments,
@@ -152,7 +152,6 @@ class RidgeSums(MapSums):
     moments: tuple[tuple[Moments, ...], ...] = ()  # (n_sigmas, n_groups)
     # a sample of the rows from which moments have been computed, drawn by weight
     sample: RowSample | None = None
-    n_before: int = 0  # position of the first row, if other values precede this one
     # scores of all candidates when sigma was chosen
     scores_before: tuple[dict, ...] = ()
     # whether two classes get the same total weight; None to compare both options
@@ -209,7 +208,7 @@ class RidgeSums(MapSums):
     def _with_sums_of_kept(self, step: Step) -> RidgeSums:
         batches, n_rows = self.kept, sum(batch.X.shape[0] for batch in self.kept)
         value = replace(self, kept=()).with_best_sigma_of(
-            lambda size: sampled_rows(batches, size), n_rows
+            lambda draw: draw(batches), n_rows
         )
         return value._with_sums_of(batches, step)
 
@@ -272,21 +271,15 @@ class RidgeSums(MapSums):
         rows = self.sampler._value.statistics.query
         return max(rows.weight, rows.n_rows)
 
-    def with_best_sigma_of(
-        self, sampled: Callable[[int], RowSample], n_rows: int
-    ) -> RidgeSums:
-        """Return a copy with the sigma that is best on a sample of the rows.
-
-        The moments of all rows are then needed for this sigma only. With few rows, all
-        candidates are kept instead. ``sampled`` draws a sample of a given size from all
-        ``n_rows`` rows.
-        """
+    def with_best_sigma_of(self, drawn: Drawn, n_rows: int = 0) -> RidgeSums:
+        # The moments of all rows are then needed for this sigma only. With few rows,
+        # all candidates are kept instead.
         value, settings = self, self.settings
         if self.selects_sigma and is_row_kernel(settings.kernel):
             sampler = self.sampler
             assert isinstance(sampler, BaseFeatureSampler)
             if 1 < sampler.n_features_in_ <= MOST_LEARNED:
-                part = sampled(N_DRAWN)
+                part = drawn(partial(sampled_rows, size=N_DRAWN))
                 found = sigmas_of_columns(
                     as_kind(part.X, np.ndarray),
                     settings.targets(part.y),
@@ -300,7 +293,9 @@ class RidgeSums(MapSums):
         size = value._n_rows_for_sigma(n_rows)
         if size is None:
             return value
-        return value._with_best_sigma_of_sample(sampled(size), n_rows)
+        return value._with_best_sigma_of_sample(
+            drawn(partial(sampled_rows, size=size)), n_rows
+        )
 
     def _n_rows_for_sigma(self, n_rows: int) -> int | None:
         """Return the size of the sample on which sigma is selected.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias
 
@@ -40,6 +40,9 @@ from ..samplers import BaseFeatureSampler
 
 # what computes the features: a sampler, or a transformer of scikit-learn's interface
 Transformer: TypeAlias = BaseFeatureSampler | TransformerMixin
+
+# a function that takes ``draw(batches, n_before=0)``, and applies it to all rows
+Drawn = Callable[[Callable[..., Any]], Any]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -72,6 +75,14 @@ class MapSums(LearnedValue):
     @abstractmethod
     def _with_sums_from(self, other: Self) -> Self:
         """Return a copy whose sums include those of another value with the same map."""
+
+    @abstractmethod
+    def with_best_sigma_of(self, drawn: Drawn, n_rows: int = 0) -> Self:
+        """Return a copy with the sigma that is best on samples of all ``n_rows`` rows.
+
+        ``drawn`` takes a function that draws a sample from consecutive batches, given
+        the number of rows before the first of them, and returns the sample of all rows.
+        """
 
     # -------------------------------------------------------------- life cycle
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
