@@ -41,6 +41,7 @@ _ENTRIES = 2**22  # number of values of which quantiles are computed at a time
 # that the order of rows by probability is kept.
 _OF_SLOPE, _OF_BIASES = 4.0, 0.01
 _LEAST_SLOPE, _MOST_SLOPE = 0.05, 100.0
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 class OutOfFold(NamedTuple):
@@ -309,7 +310,8 @@ class Recalibration(Value):
 
     slope: float
     biases: np.ndarray  # (n_classes,)
-    shares: np.ndarray  # (n_classes,), with one more row of unknown label
+    # (n_classes,), with one more row of unknown label; tiny for classes without weight
+    shares: np.ndarray
     proportion: float  # of the shares that is mixed with probabilities
     n_rows: int
 
@@ -327,7 +329,9 @@ class Recalibration(Value):
         share = weights / weights.sum()
         added = weight_of_new(share, batch.groups)  # of one more row or group
         counts = np.bincount(codes, share, n_classes)
-        shares = (counts + added / n_classes) / (1 + added)
+        present = counts > 0  # a class_weight of 0 leaves out a class
+        shares = (counts + added * present / present.sum()) / (1 + added)
+        shares = np.maximum(shares, _TINY)
         zeros, proportion = np.zeros(n_classes), added / (1 + added)
         start = cls(1.0, zeros, shares, proportion, len(codes))
         if n_classes == 1:
@@ -357,8 +361,9 @@ class Recalibration(Value):
         return replace(start, slope=float(best[0]), biases=best[1:])
 
     def _log_ratios(self, probabilities: np.ndarray) -> np.ndarray:
+        present = self.shares > _TINY
         found = probabilities + self.proportion * (self.shares - probabilities)
-        return np.log(found / self.shares)
+        return np.log(np.where(present, found, 1) / np.where(present, self.shares, 1))
 
     def __call__(self, probabilities: np.ndarray) -> np.ndarray:
         """Return recalibrated probabilities, (n, n_classes)."""

@@ -267,6 +267,9 @@ class BaseFeatureSampler(
     _doubtful_below: float = 64
     _is_coefficient = False  # whether it is made for hybrids, where sides are known
 
+    def __init__(self) -> None:
+        """Create a sampler without parameters; subclasses replace this method."""
+
     # ------------------------------------------------------------------- hooks
     @abstractmethod
     def _make_map(self, statistics: Statistics, drawn: FeatureMap | None) -> FeatureMap:
