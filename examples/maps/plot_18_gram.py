@@ -20,7 +20,9 @@ centers = np.repeat([-2.0, 0.5, 2.5], [30, 40, 30])
 X = np.sort(centers + 0.5 * rng.normal(size=100))[:, None]
 exact = TrigRBFSampler(sigma=1.0).fit(X).exact_kernel(X)
 
-figure, axes = plt.subplots(1, 4, figsize=(12, 3.4), layout="constrained")
+figure, axes = plt.subplots(
+    1, 4, figsize=(12, 3.4), layout="constrained", sharex=True, sharey=True
+)
 for ax, R in zip(axes, (10, 100, 1000), strict=False):
     sampler = TrigRBFSampler(
         sigma=1.0, n_components=2 * R, coupling="iid", random_state=0
@@ -33,7 +35,8 @@ for ax, R in zip(axes, (10, 100, 1000), strict=False):
 image = axes[-1].imshow(exact, vmin=-0.2, vmax=1)
 axes[-1].set_title("exact")
 for ax in axes:
-    ax.set(xticks=[], yticks=[])
+    ax.set(xticks=[], yticks=[], xlabel="row")
+axes[0].set_ylabel("row")
 figure.colorbar(image, ax=axes, label="kernel")
 plt.show()
 

@@ -43,6 +43,8 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
     for label in (0, 1):
         ax.scatter(*X_test[y_test == label].T, s=8, color=f"C{label}")
     ax.set_title(f"{name}: accuracy {model.score(X_test, y_test):.2f}")
+    ax.set_xlabel("first column")
+axes[0].set_ylabel("second column")
 plt.show()
 
 # %%
