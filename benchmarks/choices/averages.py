@@ -32,12 +32,12 @@ FURTHER_LABELS += "titanic", "twonorm"
 NUMBERS = "diabetes", "housing", "sgemm", "abalone_rings", "friedman1"
 FURTHER_NUMBERS = "friedman2", "friedman3", "linear", "sparse", "swiss_roll"
 DEFAULTS = {
-    "l": {
+    "classification": {
         "k neighbours": KNeighborsClassifier(),
         "exact": NadarayaWatsonClassifier(),
         "prototypes": NadarayaWatsonClassifier(Prototypes(random_state=0)),
     },
-    "n": {
+    "regression": {
         "k neighbours": KNeighborsRegressor(),
         "exact": NadarayaWatsonRegressor(),
     },
@@ -65,7 +65,9 @@ def defaults(seeds=4, sets=LABELS + NUMBERS + FURTHER_LABELS + FURTHER_NUMBERS):
             for name in tqdm([n for n in names if n in sets], file=sys.stderr):
                 rows = some_rows(name, 5000)
                 if rows is not None:
-                    found[name] = _scores(*rows, DEFAULTS[kind[0]], seeds)
+                    found[name] = _scores(
+                        *rows, DEFAULTS[kind.partition(":")[0]], seeds
+                    )
             if found:
                 tables.append(_against_neighbours(f"{said}, {kind}", found))
     return tables
