@@ -93,7 +93,15 @@ def fitted(model, X, y):
 def test_a_loaded_model_learns_nothing(table):
     """It returns the same bits as before, in a new process that cannot learn."""
     X, y = table
-    fits = [fitted(model, X, y) for model in WITHOUT_ROWS + WITH_ROWS]
+    # with fewer rows, intervals of ridge regression with a learned kernel use fits to
+    # folds, which only freeze stores
+    many = np.tile(X, (4, 1)) + np.random.default_rng(1).normal(size=(1000, 3))
+    fits = [
+        fitted(model, many, np.sin(many[:, 0]))
+        if isinstance(getattr(model, "kernel", None), AnovaSampler)
+        else fitted(model, X, y)
+        for model in WITHOUT_ROWS + WITH_ROWS
+    ]
     models = fits + [copy.deepcopy(model).freeze() for model in fits]
     expected = [
         {name: getattr(model, name)(X[:50]) for name in METHODS if hasattr(model, name)}

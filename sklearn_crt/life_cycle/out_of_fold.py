@@ -31,7 +31,6 @@ from .fitted import Batch, LifeCycle, Step, computed_once, no_step, without_valu
 
 METRIC_CONSTRAINTS = [HasMethods(["fit", "transform"]), None]
 FEW_ROWS = 200  # with fewer rows, intervals use the models of all folds
-_OF_FEW = "folds_of_few_rows"  # name under which their errors are cached
 _MOST_FOLDS = 10
 _FOLDS_OF_MANY = 5  # with at least FEW_ROWS rows
 _ENTRIES = 2**22  # number of values of which quantiles are computed at a time
@@ -516,15 +515,9 @@ class OutOfFoldMixin(LifeCycle):
             return None
         model = self._with_params_of_fit()
         call = blas_for_fit(batch.X.shape[0])
-        return computed_once(value, _OF_FEW, lambda: call(model._folds_of_rows, batch))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the state for pickling, with the results of folds if known."""
-        state = super().__getstate__()
-        value = state.get("_value")
-        if value is not None and _OF_FEW in vars(value):
-            state["_value"] = replace(value, folds_of_few=vars(value)[_OF_FEW])
-        return state
+        return computed_once(
+            value, "folds_of_few_rows", lambda: call(model._folds_of_rows, batch)
+        )
 
     def _with_params_of_fit(self) -> Any:
         """Return an unfitted copy with the parameters that ``fit`` has used."""
