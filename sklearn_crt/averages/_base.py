@@ -34,7 +34,6 @@ from ..samplers._kernel_parameter import (
     KERNEL_CONSTRAINTS,
     SIGMA_CONSTRAINTS,
     KernelLike,
-    RowKernel,
     copied_sigma,
     is_auto,
     is_row_kernel,
@@ -333,7 +332,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         return other
 
     @property
-    def kernel_(self) -> RowKernel | Prototypes | Transformer | str:
+    def kernel_(self) -> Any:  # of many types, among which users know theirs
         """The fitted kernel or transformer, or ``"linear"``."""
         sampler, fitted_on = self._value.kernel_in_use, self._fit_namespace
         is_ours = isinstance(sampler, LifeCycle)
