@@ -197,12 +197,12 @@ class Comparison(dict[str, Any]):
     >>> import numpy as np
     >>> from sklearn_crt import OPRFSampler, TrigRBFSampler, compare_samplers
     >>> X = np.random.default_rng(0).normal(size=(300, 4))
-    >>> samplers = {"sines and cosines": TrigRBFSampler(), "positive": OPRFSampler()}
+    >>> samplers = {"Fourier features": TrigRBFSampler(), "positive": OPRFSampler()}
     >>> table = compare_samplers(samplers, X, random_state=0)
     >>> list(table)
     ['sampler', 'error', 'standard_error', 'seconds']
     >>> table["sampler"]
-    ['sines and cosines', 'positive']
+    ['Fourier features', 'positive']
     """
 
     def __init__(
@@ -376,11 +376,11 @@ def compare_samplers(
     >>> from sklearn.preprocessing import StandardScaler
     >>> from sklearn_crt import OPRFSampler, TrigRBFSampler, compare_samplers
     >>> X = StandardScaler().fit_transform(load_digits().data)
-    >>> samplers = {"sines and cosines": TrigRBFSampler(), "positive": OPRFSampler()}
+    >>> samplers = {"Fourier features": TrigRBFSampler(), "positive": OPRFSampler()}
     >>> compare_samplers(samplers, X, random_state=0)
     Relative error of the kernel, mean over n_draws=5
                         error  standard error  ms per 1000 rows
-    sines and cosines  0.3038          0.0093               ...
+    Fourier features  0.3038          0.0093               ...
     positive           0.4785          0.0541               ...
     """
     if not isinstance(samplers, Mapping):

@@ -56,7 +56,7 @@ FAMILIES = {
         ],
         [("GaussianMixtureSampler(positive=True)", BOTH, "hybrid", "hybrid")],
     ),
-    "Sines and cosines of heavy-tailed projections": (
+    "Random Fourier features with heavy-tailed frequencies": (
         [
             ("LaplacianSampler", "Laplacian", "laplacian", "radial"),
             ("MaternSampler", "Matérn", "laplacian", "radial"),

@@ -20,7 +20,7 @@ from sklearn_crt.samplers import PositiveRBFSampler
 rng = np.random.default_rng(0)
 couplings = "iid", "orthogonal", "simplex", "sobol"
 panels = {
-    "sines and cosines, d = 4": (TrigRBFSampler, 4),
+    "Fourier features, d = 4": (TrigRBFSampler, 4),
     "positive, d = 4": (PositiveRBFSampler, 4),
     "positive, d = 16": (PositiveRBFSampler, 16),
 }

@@ -1,7 +1,7 @@
 """Attention in linear time from feature maps, and exact attention for comparison."""
 
+from ._key_sampling import KeySampler
 from ._linear import fit_heads, fmm_attention, linear_attention
-from ._sampling import KeySampler
 from ._softmax import coreset_attention, softmax_attention
 from ._state import LinearAttentionState
 

@@ -26,9 +26,9 @@ from ._anova_kernel import row_blocks
 from ._anova_sampler import AnovaSampler
 from ._encoding import Encoding
 from ._error_scale import ScaledErrors
+from ._extrapolation import Trend
 from ._parts import LOCAL, RIDGE, Part, TableRows, TargetRange, anova_parts, part_of
 from ._trees import Trees
-from ._trend import Trend
 
 _MOST_AXES = 20  # limit on the number of columns in the learned metric
 _MANY = 10_000  # with more rows, features of the ANOVA kernel are not stored

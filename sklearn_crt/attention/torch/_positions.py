@@ -60,7 +60,7 @@ def rotary(rows: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
 
 
 def sinusoidal(rows: Tensor, positions: Tensor, base: float = 10_000.0) -> Tensor:
-    r"""Add sines and cosines of the positions to rows.
+    r"""Add sinusoidal positional encodings to rows.
 
     Add them to the embeddings of the tokens before the first layer of a model, as in
     [1]_, or use this function as ``positional`` in :class:`LinearAttention`, which then

@@ -180,9 +180,9 @@ class GaussianCoefficient(BaseFeatureSampler):
         ``key_matrix``.
     positive : bool, default=False
         Whether to estimate the coefficient by positive features, one per frequency,
-        instead of sines and cosines. Positive features are accurate for small
-        coefficients, and sines and cosines for coefficients close to 1. It requires
-        ``key_matrix``.
+        instead of random Fourier features. Positive features are accurate for small
+        coefficients, and random Fourier features for coefficients close to 1. It
+        requires ``key_matrix``.
     n_components : int, default=None
         Number of features, two per frequency, or one with ``positive=True``. If sines
         and cosines are used and ``n_components`` is odd, the last frequency has a
@@ -245,10 +245,10 @@ class GaussianCoefficient(BaseFeatureSampler):
     With matrices, let :math:`u = P x` and :math:`v = -M y`. The coefficient is
     :math:`\lambda = e^{-|u - v|^2 / 2}` without a constant part, that is, the Gaussian
     kernel of u and v ([1]_, equation 20, with :math:`\sigma = 1 / c`). Its variance is
-    :math:`(1 - \lambda^2)^2 / (2n)` for sines and cosines and :math:`(e^{4 u \cdot v}
-    - \lambda^2) / n` for positive features. The formulas for variances hold for
-    independent frequencies; ``kernel_variance`` also accounts for orthogonal
-    frequencies.
+    :math:`(1 - \lambda^2)^2 / (2n)` for random Fourier features and
+    :math:`(e^{4 u \cdot v} - \lambda^2) / n` for positive features. The
+    formulas for variances hold for independent frequencies; ``kernel_variance`` also
+    accounts for orthogonal frequencies.
 
     References
     ----------

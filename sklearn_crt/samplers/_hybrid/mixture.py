@@ -43,7 +43,7 @@ class GaussianMixtureSampler(BaseFeatureSampler):
         the rows for which the maps of the pairs are used.
     positive : bool, default=False
         Whether to estimate the coefficients by positive features, as in [1]_, instead
-        of sines and cosines, whose variance is bounded.
+        of random Fourier features, whose variance is bounded.
     default : sampler, default=None
         Unfitted sampler with the remaining weight. None means random Fourier features.
     statistic : {"moments", "centers"}, default="moments"
