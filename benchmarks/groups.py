@@ -5,6 +5,7 @@ of repetitions, and returns tables; its docstring goes above the first of them.
 """
 
 import time
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -117,7 +118,20 @@ def sparse_rows(quick, repeats):
             X = make_sparse(case, density)
             label = f"{case}, density {density}"
             results[label] = timed(transforms(sparse_maps(case, X), X), repeats)
-    return [against_baseline("transform, sparse rows", results, BASELINE)]
+    table = against_baseline("transform, sparse rows", results, BASELINE)
+    return [table, sparse_fits(quick, repeats)]
+
+
+def sparse_fits(quick, repeats):
+    """Time ``fit`` on sparse rows as of text, with 20,000 columns."""
+    results = {}
+    for n_components in (64,) if quick else (200, 1000):
+        case = Case(*((100, 500) if quick else (2000, 20000)), n_components, "float64")
+        X = make_sparse(case, 0.003)
+        maps = sparse_maps(case, X)
+        fits = {name: partial(sampler.fit, X) for name, sampler in maps.items()}
+        results[str(case)] = timed(fits, repeats)
+    return against_baseline("fit, sparse rows", results, BASELINE)
 
 
 def make_sparse(case, density):

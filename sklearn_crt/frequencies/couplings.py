@@ -9,7 +9,7 @@ from inspect import signature
 import numpy as np
 from numpy.random import Generator
 from scipy import special, stats
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 from scipy.stats import qmc
 
 from .base import Coupling, Frequencies, register
@@ -179,7 +179,16 @@ class Orthogonal(BlockCoupling):
 
 def _orthogonalise(vectors: np.ndarray) -> None:
     """Replace Gaussian rows in place by the rows of a random orthogonal matrix."""
-    work = 64 * len(vectors)
+    size, n_features = vectors.shape
+    if 4 * size <= n_features:
+        # R' is the Cholesky factor of the Gram matrix. With this few vectors, the
+        # condition number of the Gram matrix is about 9, so Q is as accurate as with
+        # Householder reflections, and takes half as many operations, in products.
+        gram = blas.dsyrk(1.0, vectors.T, trans=1)
+        r, _ = lapack.dpotrf(gram, overwrite_a=True)
+        vectors[...] = blas.dtrsm(1.0, r, vectors.T, side=1, overwrite_b=True).T
+        return
+    work = 64 * size
     r, tau, _, _ = lapack.dgeqrf(vectors.T, lwork=work, overwrite_a=True)
     signs = _signs(r[: len(vectors)])
     q, _, _ = lapack.dorgqr(r, tau, lwork=work, overwrite_a=True)

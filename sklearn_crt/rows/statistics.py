@@ -40,8 +40,12 @@ def _batches(
     """Yield batches of rows and their weights, in the widest floating-point dtype."""
     xp = None if on_host(X) else namespace_of(X)
     wide = np.float64 if xp is None else float_types(X)[0]
-    n_bytes = host_bytes if xp is None else _DEVICE_BYTES
-    for rows in gen_batches(X.shape[0], max(least, n_bytes // (8 * X.shape[1]))):
+    n_rows, width = X.shape
+    size = (host_bytes if xp is None else _DEVICE_BYTES) // 8
+    if sparse.issparse(X):
+        # merging two batches takes O(n_features) time, however few entries they have
+        width, size = -(-X.nnz // max(n_rows, 1)), max(size, 4 * width)
+    for rows in gen_batches(n_rows, max(least, size // max(width, 1))):
         if xp is None:
             batch = X[rows].astype(wide, copy=False)
             ones = np.ones(batch.shape[0]) if weights is None else weights[rows]

@@ -35,6 +35,16 @@ def test_directions_are_those_of_a_decomposition_of_each_block(n_features):
         assert_allclose(found[start : start + len(expected)], expected, atol=1e-11)
 
 
+@pytest.mark.parametrize("n_frequencies", [1, 60, 100, 101])
+def test_few_directions_are_those_of_a_decomposition(n_frequencies):
+    """Up to a quarter of the columns, the Gram matrix is decomposed instead."""
+    drawn = draw(n_frequencies, 400)
+    rng = np.random.default_rng(0).spawn(2)[0]
+    q, r = np.linalg.qr(rng.standard_normal((n_frequencies, 400)).T)
+    expected = q * np.sign(np.diag(r))
+    assert_allclose(drawn / np.linalg.norm(drawn, axis=0), expected, atol=1e-14)
+
+
 @pytest.mark.parametrize("n_features", [3, 70])
 def test_draws_nest(n_features):
     large = draw(3 * n_features + 1, n_features)
