@@ -98,7 +98,7 @@ def test_commands_that_pages_name_exist(run):
 
 def test_a_missing_file_is_named_with_its_source(run):
     for name in ("abalone", "nursery"):
-        assert f"{name} is left out: Data set '{name}': no file" in run.stderr
+        assert f"{name} is left out: Data set '{name}': there is no file" in run.stderr
     assert "https://archive.ics.uci.edu" in run.stderr
     message = "No data set of abalone, nursery is on this machine."
     assert json.loads(run.stdout)["last"] == message

@@ -381,8 +381,8 @@ RIGHT = {"sq_sum": 0.5, "sq_norms": 0.7, "n_features": 4, "A": -0.1}
         ({"A": 0.1}, "The 'A' parameter of .* must be"),
         ({"n_features": 0}, "The 'n_features' parameter"),
         ({"sq_sum": -1.0}, "The 'sq_sum' parameter"),
-        ({"sq_sum": [0.1, -1.0]}, "sq_sum must not be negative"),
-        ({"sq_norms": [np.nan]}, "sq_norms must not be negative, and must not be NaN"),
+        ({"sq_sum": [0.1, -1.0]}, "sq_sum must not contain negative"),
+        ({"sq_norms": [np.nan]}, "sq_norms must not contain negative numbers or NaN"),
         ({"sq_sum": 1.5}, "sq_sum .* must be at most twice sq_norms"),
     ],
 )

@@ -43,5 +43,5 @@ plt.show()
 
 # %%
 # The error of random Fourier features vanishes for equal rows and is largest for
-# opposite rows; that of positive features behaves the other way round. The error of the
-# hybrid vanishes at both ends. In between, the random coefficient adds to it.
+# opposite rows; for positive features, the opposite is true. The error of the hybrid
+# vanishes at both ends. In between, the random coefficient adds to it.

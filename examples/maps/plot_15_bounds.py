@@ -80,7 +80,7 @@ plt.show()
 
 # %%
 # For large errors, the curve of the Legendre transform is parallel to the measured
-# probabilities, as no better exponent exists. Hoeffding's inequality is of little use
-# for this number of frequencies. Orthogonal frequencies satisfy the same bound.
-# The bound on the variance is exact for small rows; for large rows, orthogonal
-# frequencies save more than it guarantees.
+# probabilities, because no better exponent exists. Hoeffding's inequality is of little
+# use for this number of frequencies. Orthogonal frequencies satisfy the same bound. The
+# bound on the variance is exact for small rows; for large rows, orthogonal frequencies
+# save more than it guarantees.

@@ -306,8 +306,8 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
             name = type(self).__name__
             warn(
                 "kernel='linear' requires features of a kernel, but the columns of X "
-                f"do not seem to be any: {reason}. Predictions will be poor. For raw "
-                f"data, use {name}().fit(X, y); if X contains features, choose a "
+                f"do not look like features: {reason}. Predictions will be poor. For "
+                f"raw data, use {name}().fit(X, y); if X contains features, choose a "
                 "larger sigma.",
                 UserWarning,
             )

@@ -323,7 +323,7 @@ class NadarayaWatsonClassifier(
         model, rows = self._query(X, "predict_proba")
         if model._recalibration is not None:
             return self._cast(model._calibrated(rows), X)
-        instead = "the class prior is predicted there, in part or altogether"
+        instead = "for them, the class prior partly or entirely replaces the prediction"
         found = model._probabilities(model._value, rows, probabilities, instead)
         return self._cast(found, X)
 
@@ -342,7 +342,7 @@ class NadarayaWatsonClassifier(
         return self._recalibration(found)
 
     def _out_of_fold_predictions(self, value, rows):
-        instead = "the class prior is predicted there, in part or altogether"
+        instead = "for them, the class prior partly or entirely replaces the prediction"
         found = self._smoothed_probabilities(value, rows, probabilities, instead)
         return to_host(found).astype(np.float64), None
 
@@ -350,7 +350,7 @@ class NadarayaWatsonClassifier(
         """Return probabilities; if not calibrated, the class shares of kernel sums."""
         if self.calibrate:
             return self._smoothed_probabilities(value, rows, function, instead)
-        instead = "the class prior is predicted there"
+        instead = "the class prior is predicted for them"
         return self._decode(value, rows, class_shares, instead)
 
     def _smoothed_probabilities(self, value, rows, function, instead):
@@ -385,7 +385,7 @@ class NadarayaWatsonClassifier(
             first.
         """
         model, rows = self._query(X, "decision_function")
-        instead = "their scores are replaced by the class prior, in part or altogether"
+        instead = "the class prior partly or entirely replaces their scores"
         if model._recalibration is not None:
             scores = model._calibrated(rows)
         else:

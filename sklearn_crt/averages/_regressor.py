@@ -327,7 +327,8 @@ class NadarayaWatsonRegressor(
             n_unreliable += int(xp.count_nonzero(empty))
         if n_unreliable:
             instead = (
-                "the mean of the targets is predicted there, in part or altogether"
+                "for them, the mean of the targets partly or entirely replaces the "
+                "prediction"
             )
             self._warn_unreliable(n_unreliable, instead)
         # in the widest dtype, because large targets may require its precision

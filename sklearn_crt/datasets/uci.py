@@ -101,7 +101,7 @@ def load(
             error.close()  # the error keeps the response of the server open
         reason = f"the download from {spec.url} failed: {str(error).strip()}"
         raise _not_found(spec, rejected, reason) from error
-    raise _not_found(spec, rejected, f"{spec.url} holds another file ({found})")
+    raise _not_found(spec, rejected, f"{spec.url} contains a different file ({found})")
 
 
 @contextmanager
@@ -164,7 +164,7 @@ def _check(spec: UCIDataset, packed: bytes, suffix: str) -> tuple[Bunch | None, 
         bunch = parse(spec, content)
         _check_form(spec, content, bunch)
     except (ValueError, OverflowError) as error:
-        return None, f"not in the form of the original: {error}"
+        return None, f"not in the format of the original: {error}"
     return bunch, ""
 
 
@@ -195,15 +195,15 @@ def _not_found(
 ) -> OSError:
     checked = f" with sha256 {spec.sha256}" if spec.sha256 else ""
     message = (
-        f"Data set {spec.name!r}: no file {spec.file_name}{checked} "
-        f"on this machine, and {reason}. Way out: put the original file (plain, .gz, "
-        ".bz2 or .zip) into data_home or into a folder named by the environment "
+        f"Data set {spec.name!r}: there is no file {spec.file_name}{checked} "
+        f"on this machine, and {reason}. Put the original file (plain, .gz, .bz2 or "
+        ".zip) into data_home, or into a folder that is listed in the environment "
         "variable SKLEARN_CRT_DATA."
     )
     if rejected:
         skipped = ", ".join(f"{path} ({found})" for path, found in rejected)
-        what = "checksum" if spec.sha256 else "form"
-        message += f" Skipped for a wrong {what}: {skipped}."
+        what = "checksum" if spec.sha256 else "format"
+        message += f" Files with a wrong {what} were skipped: {skipped}."
     return OSError(message)
 
 

@@ -44,6 +44,6 @@ def refuse_other_kernels(estimator: Any) -> None:
     if callable in estimator._parameter_constraints.get("kernel", ()):
         own = ", and a function of two arrays of rows as kernel"
     raise ValueError(
-        f"{name} has no kernel={kernel!r}, because it computes kernels itself: pass "
-        f"the rows as X{own}."
+        f"{name} does not support kernel={kernel!r}, because it computes kernel values "
+        f"itself; pass the rows as X{own}."
     )

@@ -430,7 +430,7 @@ def _warn_of_text(
     message = f"Column {name!r} of X contains text that is read as {_SHOWN[kind]}"
     if rest:
         message += f", except for {rest} of {len(values)} cells, such as {other!r}, "
-        message += "which count as missing values"
+        message += "which are treated as missing values"
     message += ". Convert the column to numbers or dates, or to the type category."
     warn(message, ColumnWarning)
 

@@ -150,8 +150,8 @@ def as_numbers(y: Array) -> Array:
         raise ValueError(
             f"The largest absolute value of y must be 0 or between {least:.0e} and "
             f"{most:.0e}, so that its square neither overflows nor underflows; got "
-            f"{outside[0]:.3g}. Divide y by a number of this size, and multiply the "
-            "predictions by it."
+            f"{outside[0]:.3g}. Divide y by a number of this magnitude, and multiply "
+            "the predictions by the same number."
         )
     return y
 
@@ -289,7 +289,7 @@ def _check_range(y: Array, weights: Array) -> None:
             f"Sample weights must be 0 or between {least:.0e} and {most:.0e}, so that "
             "sums over rows neither overflow nor underflow; got "
             f"{float(weights[outside][0]):.3g}. Divide all weights by the largest one, "
-            "and set those to 0 that are too small to matter."
+            "and replace weights that are too small to matter by 0."
         )
     if y.dtype not in float_types(y):  # labels
         return
@@ -304,5 +304,5 @@ def _check_range(y: Array, weights: Array) -> None:
             f"With sample weights up to {largest:.3g} the largest absolute value of y "
             f"must be 0 or between {least:.0e} and {most:.0e}, so that squares of y "
             f"times weights neither overflow nor underflow; got {sizes[0]:.3g}. Divide "
-            "the weights, or y, by a number of their size."
+            "the weights or y by a number of this magnitude."
         )

@@ -155,8 +155,8 @@ def _sampler_of(kernel: RadialKernel) -> Any:
     if type(kernel) not in _SAMPLERS:
         names = ", ".join(kind.__name__ for kind in _SAMPLERS)
         raise ValueError(
-            f"kernel={kernel!r} has no sampler; use one of {names}, or pass a sampler "
-            "as kernel."
+            f"There is no sampler for kernel={kernel!r}; use one of {names}, or pass a "
+            "sampler as kernel."
         )
     return _SAMPLERS[type(kernel)](**kernel.get_params())
 

@@ -41,7 +41,7 @@ def warn_of_error(sampler: BaseFeatureSampler, batch: SamplerBatch) -> None:
     advice = "A smaller sigma" + ("" if sines else " or TrigRBFSampler")
     advice += " needs fewer columns."
     if enough < 1e5:
-        half = f"About n_components={enough:.0f} would bring it to half the kernel;"
+        half = f"About n_components={enough:.0f} would reduce it to half;"
         advice = f"{half} a{advice[1:]}"
     warn(
         f"{name}(n_components={n}): for half of the sampled pairs of rows, the "

@@ -176,5 +176,6 @@ def _check_stable(
         low = np.minimum.accumulate(v) if causal else v.min(axis=0)
         outside = np.maximum(out - high, low - out).max()
         assert outside < 100 * np.finfo(dtype).eps, (
-            f"no average of the values: outside by {outside:.2g} {place}"
+            "not an average of the values: outside their range by "
+            f"{outside:.2g} {place}"
         )

@@ -200,7 +200,9 @@ def _places_in_strata(quantiles: np.ndarray) -> np.ndarray:
     if d > 1:
         counts = [np.bincount(column.astype(int), minlength=d) for column in strata.T]
         p_value = min(stats.chisquare(count).pvalue for count in counts)
-        assert p_value > FAMILY / d, f"order of strata not uniform: p = {p_value:.1e}"
+        assert p_value > FAMILY / d, (
+            f"the order of the strata is not uniform: p = {p_value:.1e}"
+        )
     return places
 
 
@@ -311,14 +313,14 @@ def assert_invariant(sampler: BaseFeatureSampler, X: np.ndarray) -> None:
         same(np.vstack([apart, features[9:]]), rounding, "a row depends on other rows")
         backwards = getattr(fitted, side)(np.asfortranarray(X[::-1]))[::-1]
         same(backwards, rounding, "the order of the rows matters")
-        same(getattr(again, side)(X), 0, "a second fit with one seed differs")
+        same(getattr(again, side)(X), 0, "a second fit with the same seed differs")
         same(getattr(threads, side)(X), rounding, "threads change the features")
         same(getattr(restored, side)(X), 0, "pickling changes the features")
         same(getattr(batches, side)(X), 100 * rounding, "partial_fit differs from fit")
         from_csr = getattr(csr, side)(sparse.csr_array(X))
         same(from_csr, 100 * rounding, "sparse input differs")
         narrow = getattr(single, side)(X.astype(np.float32))
-        assert narrow.dtype == np.float32, "float32 input has features of another type"
+        assert narrow.dtype == np.float32, "float32 input has features of another dtype"
         same(narrow, 1e-3 + 2.0**-21 * phases, "float32 differs")
     other = clone(sampler).set_params(random_state=1).fit(X)
     assert not np.allclose(other.transform(X), fitted.transform(X)), "one draw for all"

@@ -525,5 +525,5 @@ def _log_half_moment(k: np.ndarray) -> np.ndarray:
 def _non_negative(value: ArrayLike, name: str) -> float | np.ndarray:
     value = np.asarray(value, dtype=np.float64)[()]
     if not np.all(value >= 0):
-        raise ValueError(f"{name} must not be negative, and must not be NaN.")
+        raise ValueError(f"{name} must not contain negative numbers or NaN.")
     return value

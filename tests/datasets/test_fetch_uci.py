@@ -474,7 +474,8 @@ def test_wrong_local_file_is_named(suffix, packed, found, made_up, tmp_path):
     digest = made_up("banknote", CONTENT)
     path = tmp_path / (FILE + suffix)
     path.write_bytes(packed)
-    match = rf"{digest}.*Skipped for a wrong checksum: {re.escape(str(path))} \({found}"
+    skipped = "Files with a wrong checksum were skipped"
+    match = rf"{digest}.*{skipped}: {re.escape(str(path))} \({found}"
     with pytest.raises(OSError, match=match):
         fetch_uci("banknote", data_home=tmp_path, download_if_missing=False)
 
@@ -507,7 +508,7 @@ def test_download_is_kept(served, tmp_path):
 @pytest.mark.parametrize(
     "path, body, reason",
     [
-        ("/good", b"damaged", rf"holds another file \({FOUND}\)"),
+        ("/good", b"damaged", rf"contains a different file \({FOUND}\)"),
         ("/truncated", CONTENT, "retrieval incomplete"),
         ("/missing", CONTENT, "HTTP Error 404"),
         ("/garbage", CONTENT, "this is no HTTP"),
@@ -549,7 +550,8 @@ def test_damaged_copy_is_named_where_the_download_fails(served, made_up, tmp_pat
     made_up("banknote", CONTENT, served.url + "/missing")
     path = tmp_path / FILE
     path.write_bytes(b"damaged")
-    match = rf"404.*Skipped for a wrong checksum: {re.escape(str(path))} \({FOUND}\)"
+    skipped = "Files with a wrong checksum were skipped"
+    match = rf"404.*{skipped}: {re.escape(str(path))} \({FOUND}\)"
     with pytest.raises(OSError, match=match):
         fetch_uci("banknote", data_home=tmp_path)
 
@@ -567,7 +569,7 @@ def test_download_of_an_archive(server, made_up, tmp_path):
     made_up("banknote", CONTENT, server.url + "/good/x.zip")
     for body in (zipped(b"damaged"), zipped(CONTENT, "other name"), b"no archive"):
         server.body = body
-        with pytest.raises(OSError, match=r"x\.zip holds another file"):
+        with pytest.raises(OSError, match=r"x\.zip contains a different file"):
             fetch_uci("banknote")
         assert list(home.iterdir()) == []
     (home / (FILE + ".zip")).write_bytes(b"damaged")
@@ -582,7 +584,7 @@ def test_download_of_an_archive(server, made_up, tmp_path):
 def test_file_without_a_known_checksum(suffix, server, made_up, tmp_path):
     """It is downloaded, kept packed as it is, and read again without the network."""
     made_up("banknote", None, server.url + "/x" + suffix)
-    match = f"'banknote': no file {FILE} on this machine, and download_if_missing"
+    match = f"'banknote': there is no file {FILE} on this machine, and download"
     with pytest.raises(OSError, match=match):
         fetch_uci("banknote", download_if_missing=False)
     server.body = PACK[suffix](CONTENT)
@@ -633,7 +635,7 @@ def test_wrong_download_without_a_checksum(name, body, reason, server, small, tm
     """It is tried again once, and not kept."""
     good = small(name, server.url + "/unannounced")
     server.body = body
-    match = rf"{server.url}/unannounced holds another file \(.*({reason})"
+    match = rf"{server.url}/unannounced contains a different file \(.*({reason})"
     with pytest.raises(OSError, match=match):
         fetch_uci(name)
     assert server.requests == ["/unannounced"] * 2
@@ -652,7 +654,8 @@ def test_wrong_file_without_a_checksum(
     path = tmp_path / folder / DATASETS[name].file_name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(body)
-    match = rf"Skipped for a wrong form: {re.escape(str(path))} \(.*({reason})"
+    skipped = "Files with a wrong format were skipped"
+    match = rf"{skipped}: {re.escape(str(path))} \(.*({reason})"
     with pytest.raises(OSError, match=match):
         fetch_uci(name, data_home=tmp_path, download_if_missing=False)
     assert path.exists()
@@ -688,7 +691,9 @@ def test_encrypted_archive(content, server, made_up, tmp_path):
     path = tmp_path / "home" / "sklearn_crt" / (FILE + ".zip")
     path.parent.mkdir(parents=True)
     path.write_bytes(server.body)
-    match = rf"holds another file .*encrypted.*{re.escape(str(path))} .*encrypted"
+    match = (
+        rf"contains a different file .*encrypted.*{re.escape(str(path))} .*encrypted"
+    )
     with pytest.raises(OSError, match=match):
         fetch_uci("banknote")
     assert list(path.parent.iterdir()) == []
@@ -745,7 +750,7 @@ def test_silent_server(server, made_up):
 
 
 def test_no_download_unless_allowed(served):
-    match = rf"'banknote': no file {FILE}.*False; True downloads it from {served.url}"
+    match = rf"there is no file {FILE}.*False; True downloads it from {served.url}"
     with pytest.raises(OSError, match=match):
         fetch_uci("banknote", download_if_missing=False)
     assert served.requests == []

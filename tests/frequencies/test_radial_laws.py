@@ -130,7 +130,7 @@ class Faulty(Orthogonal):
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        ("in order", "order of strata not uniform|norms and directions"),
+        ("in order", "order of the strata is not uniform|norms and directions"),
         ("one place a block", "norms of a block depend"),
         ("middle", "norms have the wrong distribution"),
         ("with repetition", "not have one norm in each stratum"),

@@ -543,7 +543,7 @@ def test_a_fit_whose_stated_error_exceeds_the_kernel_warns(rng):
     assert "TrigRBFSampler needs fewer columns" in str(record[0].message)
     assert record[0].filename == __file__
     with pytest.warns(
-        ApproximationWarning, match=r"n_components=\d+ would bring it to half"
+        ApproximationWarning, match=r"n_components=\d+ would reduce it to half"
     ):
         TrigRBFSampler(n_components=2, sigma=1.0).fit(X[:, :4])
 
