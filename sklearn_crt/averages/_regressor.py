@@ -13,6 +13,7 @@ from ..arrays.namespaces import asarray_like, joined, namespace_of, taken, to_ho
 from ..arrays.validation import to_fit_namespace
 from ..life_cycle.fitted import computed_once
 from ..life_cycle.intervals import Errors, IntervalsMixin
+from ..life_cycle.out_of_fold import positive
 from ..life_cycle.supervised import NumbersMixin
 from ..rows import Rows
 from ..sums.feature_sums import trust
@@ -25,16 +26,20 @@ from ._kernel_rows import (
     log_kernels,
     shares_of,
 )
+from ._sigma_choice import is_significant
 from ._targets import RegressionTargets
 from ._training_rows import N_LEFT_OUT, ComparedRows, Similarity
 
 # The noise variance usually varies more slowly than the mean of the targets, so
-# residuals are weighted by a wider kernel, whose sigma is multiplied by this factor.
-_RESIDUAL_SIGMA = 0.5
-# Noise often grows with the prediction, so residuals with similar predictions have
-# larger weights. The kernel that compares predictions has this length scale, in units
-# of their standard deviation.
-_PREDICTION_LENGTH_SCALE = 0.5
+# residuals are weighted by a wider kernel, whose sigma is multiplied by the first
+# number. Noise often grows with the prediction, so residuals with similar predictions
+# have larger weights. The kernel that compares predictions has a length scale of the
+# second number, in units of their standard deviation. With enough rows, other pairs are
+# used if they predict left-out residuals better, for instance where the noise changes
+# abruptly.
+_SCALES = (0.5, 0.5), (0.5, 0.25), (0.5, 0.125), (1.0, 0.5), (1.0, 0.25), (2.0, 0.5)
+_LEAST_CHOSEN, _N_CHOSEN = 200, 500  # minimum of rows, and number of rows compared
+_BETTER = 2.0  # in standard errors of the log likelihood
 # If a row is left out, its prediction moves away from its target. If predictions vary
 # little otherwise, their kernel would select rows with similar errors. It is therefore
 # omitted if the predictions have less than this proportion of the targets' variance.
@@ -42,6 +47,9 @@ _LEAST_VARIANCE = 0.1
 _ROWS_OF_PRIOR = 2.0  # the mean squared residual counts as this many rows
 # a prediction from n rows has a variance of 3 / n times the noise variance
 _ROWS_OF_FIT = 3.0
+# Smaller deviations than this, relative to those of the targets, count as equal when
+# scales are compared.
+_LEAST_DEVIATION = 1e-6
 # for distant rows, standard deviation of errors relative to that of the targets
 _DISTANT_DEVIATIONS = 2.5
 _LATER: Any = None  # a field that is computed from the others
@@ -57,6 +65,7 @@ class Residuals:
     squares: np.ndarray  # (n_rows, n_outputs), squared residuals
     weights: np.ndarray  # (n_rows,), with mean 1
     spread: np.ndarray  # (n_outputs,), standard deviations of the targets
+    length_scale: float  # of the kernel that compares predictions
     # the distribution of residuals divided by their deviations
     errors: Errors = _LATER
 
@@ -78,23 +87,65 @@ class Residuals:
         share = few.weights / few.weights.sum()
         found = cls(
             similarity=similarity,
-            keys=replace(
-                keys, sigma=_RESIDUAL_SIGMA * keys.sigma, parts=((X, y, weights),)
-            ),
+            keys=replace(keys, parts=((X, y, weights),)),
             predictions=predictions,
             squares=residuals**2,
             weights=weights,
             spread=np.sqrt(share @ (y - share @ y) ** 2),
+            length_scale=1.0,
         )
         compared, left = similarity.left_out, few.first(N_LEFT_OUT)
         first = np.arange(len(left.places))
-        deviations = found.deviations(
-            taken(X, first), predictions[first], compared, own=first
-        )
-        ratios = residuals[first] / np.where(deviations > 0, deviations, 1)
+        found = found._with_best_scales(keys.sigma, X, compared, left.weights)
+        deviations = found._left_out_deviations(X, compared, first)
+        ratios = residuals[first] / positive(deviations)
         # the ratios of all rows are assumed to have the same distribution
         errors = Errors(ratios, deviations, left.weights, most_groups=1)
         return replace(found, errors=errors)
+
+    def _with_best_scales(
+        self,
+        sigma: Any,
+        X: Rows,
+        compared: ComparedRows,
+        weights: np.ndarray,
+    ) -> Residuals:
+        """Return a copy with the scales that predict left-out residuals best.
+
+        The criterion is the log likelihood of normally distributed residuals. The first
+        scales are kept unless others are better by ``_BETTER`` standard errors.
+        """
+        candidates = [
+            replace(
+                self,
+                keys=replace(self.keys, sigma=multiple * sigma),
+                length_scale=length_scale,
+            )
+            for multiple, length_scale in _SCALES
+        ]
+        if len(self.squares) < _LEAST_CHOSEN:
+            return candidates[0]
+        first = np.arange(min(len(weights), _N_CHOSEN))
+        few = ComparedRows(*(each[first] for each in compared))
+        losses = []
+        for candidate in candidates:
+            deviations = candidate._left_out_deviations(X, few, first)
+            variances = np.maximum(deviations, _LEAST_DEVIATION * self.spread) ** 2
+            variances = np.where(variances > 0, variances, 1)
+            ratios = self.squares[first] / variances
+            losses.append(np.sum(np.log(variances) + ratios, axis=1))
+        best = int(np.argmin(np.stack(losses) @ weights[first]))
+        gain = losses[0] - losses[best]
+        is_better = is_significant(gain, weights[first], _BETTER)
+        return candidates[best if is_better else 0]
+
+    def _left_out_deviations(
+        self, X: Rows, compared: ComparedRows, first: np.ndarray
+    ) -> np.ndarray:
+        """Return the deviations for the first rows of the sample, each left out."""
+        return self.deviations(
+            taken(X, first), self.predictions[first], compared, own=first
+        )
 
     def deviations(
         self,
@@ -132,7 +183,7 @@ class Residuals:
         variance = np.average((own - mean) ** 2, weights=self.weights)
         if variance < _LEAST_VARIANCE * self.spread[output] ** 2:
             return 0.0
-        width = _PREDICTION_LENGTH_SCALE * np.sqrt(variance)
+        width = self.length_scale * np.sqrt(variance)
         if width <= 1e-10 * abs(mean):  # predictions are equal up to rounding
             return 0.0
         return -0.5 * np.subtract.outer(queries / width, own / width) ** 2

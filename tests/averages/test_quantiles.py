@@ -31,12 +31,14 @@ def shares_at_most(values):
     return np.mean(values <= values[:, None], axis=1)
 
 
-def deviations_by_hand(model, X, predictions, Q, centers, squares, k, scores, spread):
+def deviations_by_hand(
+    model, X, predictions, Q, centers, squares, k, scores, spread, scales=(0.5, 0.5)
+):
     """Return estimated standard deviations of errors from all pairs of rows."""
-    gaps = 0.5 * model.sigma_ * (Q[:, None] - X)
+    gaps = scales[0] * model.sigma_ * (Q[:, None] - X)
     logs = -0.5 * np.sum(gaps**2, axis=2)
     gaps = np.subtract.outer(centers[:, k], predictions[:, k])
-    logs -= 0.5 * (gaps / (0.5 * predictions[:, k].std())) ** 2
+    logs -= 0.5 * (gaps / (scales[1] * predictions[:, k].std())) ** 2
     weights = np.exp(logs)
     weights[np.all(Q[:, None] == X, axis=2)] = 0  # rows that are left out
     weights /= weights.sum(axis=1, keepdims=True)
@@ -78,12 +80,33 @@ def test_definition(model, rows):
         for s, r in zip(scores, (near, far), strict=True)
     ]
     squares, found = (y - left_out) ** 2, model.predict_quantiles(Q, LEVELS)
+
+    def deviations(rows, predictions, place, k, scales):
+        far = 2.5 * distances[place] * y[:, k].std()
+        options = squares, k, scores[place], far, scales
+        return deviations_by_hand(model, X, left_out, rows, predictions, *options)
+
+    def losses(scales):
+        """Return minus twice the log likelihood of each row's residuals."""
+        each = [deviations(X, left_out, 0, k, scales) for k in range(2)]
+        variances = np.stack(each, axis=1) ** 2
+        return np.sum(np.log(variances) + squares / variances, axis=1)
+
+    scales = [
+        (0.5, 0.5),
+        (0.5, 0.25),
+        (0.5, 0.125),
+        (1.0, 0.5),
+        (1.0, 0.25),
+        (2.0, 0.5),
+    ]
+    best = min(scales, key=lambda pair: losses(pair).sum())
+    gain = losses(scales[0]) - losses(best)
+    if gain.sum() <= 2 * np.sqrt(250) * gain.std():
+        best = scales[0]
     for k in range(2):
-        far_rows, far = (2.5 * part * y[:, k].std() for part in distances)
-        options = squares, k, scores[0], far_rows
-        own = deviations_by_hand(model, X, left_out, X, left_out, *options)
-        options = squares, k, scores[1], far
-        new = deviations_by_hand(model, X, left_out, Q, centers, *options)
+        own = deviations(X, left_out, 0, k, best)
+        new = deviations(Q, centers, 1, k, best)
         ratios = np.sort((y - left_out)[:, k] / own)
         for j, level in enumerate(LEVELS):
             # the error of one more row is beyond this with probability 1 - level
@@ -375,3 +398,17 @@ def test_intervals_where_rows_hardly_predict_the_targets(model):
         covered.append(np.mean((low <= y[200:]) & (y[200:] <= high)))
     # 1200 residuals and 6000 new rows: five standard errors are 0.047
     assert abs(np.mean(covered) - 0.9) < 0.047
+
+
+def test_noise_may_change_abruptly():
+    """Half of the rows are equal and have five times as much noise as the others."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 4))
+    X[rng.random(3000) < 0.5] = 0
+    noise = np.where(np.all(X == 0, axis=1), 1.0, 0.2)
+    y = X[:, 0] + noise * rng.normal(size=3000)
+    model = LocalLinearRegressor().fit(X[:1500], y[:1500])
+    low, high = model.predict_interval(X[1500:]).T
+    equal = noise[1500:] == 1
+    assert 0.87 < np.mean((low <= y[1500:]) & (y[1500:] <= high)) < 0.93
+    assert np.mean((high - low)[~equal]) < 0.7 * np.mean((high - low)[equal])
