@@ -1,4 +1,4 @@
-"""Prediction intervals of pipelines, and Matplotlib displays of intervals."""
+"""Intervals of pipelines, displays of intervals, and the calibration error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_array, check_consistent_length, check_scalar
+from sklearn.utils import (
+    check_array,
+    check_consistent_length,
+    check_scalar,
+    column_or_1d,
+)
+from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
 from .life_cycle.intervals import check_coverage
@@ -20,7 +26,12 @@ from .rows import TableLike
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CoverageDisplay", "PredictionIntervalDisplay", "predict_interval"]
+__all__ = [
+    "CoverageDisplay",
+    "PredictionIntervalDisplay",
+    "expected_calibration_error",
+    "predict_interval",
+]
 __dir__ = __all__.copy  # so that dir() shows only public names
 
 _N_VALUES = 200  # number of values of the column for which targets are predicted
@@ -81,6 +92,100 @@ def predict_interval(
             "end in one of them."
         )
     return model.predict_interval(rows, coverage)
+
+
+def expected_calibration_error(
+    y_true: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    n_bins: int = 15,
+    labels: ArrayLike | None = None,
+) -> float:
+    r"""Return the expected calibration error of class probabilities.
+
+    A classifier is calibrated if a proportion p of the rows that it classifies with the
+    confidence p is classified correctly. The error is the mean deviation from this,
+    weighted by the number of rows. Lower is better, and 0 is the best value.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Class labels.
+    probabilities : array-like of shape (n_samples, n_classes)
+        Class probabilities, as returned by ``predict_proba``.
+    n_bins : int, default=15
+        Number of bins of equal width into which the confidences are divided.
+    labels : array-like of shape (n_classes,), default=None
+        Labels of the columns, such as ``classes_`` of a classifier. None means the
+        distinct labels in ``y_true``, in ascending order.
+
+    Returns
+    -------
+    error : float
+        Number between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many columns as labels, if ``y_true`` contains another
+        label, or if the probabilities of a row do not add up to 1.
+
+    See Also
+    --------
+    sklearn.calibration.CalibrationDisplay : Reliability curve of a binary classifier.
+    CoverageDisplay : Plot of the coverage of prediction intervals.
+
+    Notes
+    -----
+    The confidence of a row is the largest of its class probabilities. For the rows of
+    bin b, let :math:`a_b` be the proportion that is classified correctly and
+    :math:`c_b` the mean confidence. With :math:`n_b` of n rows in the bin, the error is
+    :math:`\sum_b (n_b / n) |a_b - c_b|` [1]_. Because each :math:`a_b` is random, even
+    a calibrated classifier has a small positive error.
+
+    References
+    ----------
+    .. [1] M. P. Naeini, G. Cooper, M. Hauskrecht, "Obtaining Well Calibrated
+       Probabilities Using Bayesian Binning", AAAI 2015,
+       `doi:10.1609/aaai.v29i1.9602 <https://doi.org/10.1609/aaai.v29i1.9602>`_.
+
+    Examples
+    --------
+    Two rows are classified with confidence 0.9, one of them correctly, and two with
+    confidence 0.6, both correctly:
+
+    >>> from sklearn_crt.inspection import expected_calibration_error
+    >>> probabilities = [[0.9, 0.1], [0.9, 0.1], [0.6, 0.4], [0.4, 0.6]]
+    >>> round(expected_calibration_error([0, 1, 0, 1], probabilities), 3)
+    0.4
+    """
+    probabilities = check_array(probabilities, dtype=[np.float64, np.float32])
+    y_true = column_or_1d(y_true)
+    check_consistent_length(y_true, probabilities)
+    check_scalar(n_bins, "n_bins", Integral, min_val=1)
+    classes = unique_labels(y_true) if labels is None else column_or_1d(labels)
+    if len(classes) != probabilities.shape[1]:
+        raise ValueError(
+            f"probabilities has {probabilities.shape[1]} columns, but there are "
+            f"{len(classes)} labels. Pass the labels of the columns, such as "
+            "labels=classifier.classes_."
+        )
+    unknown = np.setdiff1d(y_true, classes)
+    if len(unknown):
+        raise ValueError(
+            f"y_true contains {unknown[0]}, which is not in labels={classes.tolist()}."
+        )
+    totals = probabilities.sum(axis=1, dtype=np.float64)
+    if np.any(probabilities < 0) or not np.allclose(totals, 1, atol=1e-3):
+        raise ValueError(
+            "The probabilities of each row must be non-negative and add up to 1, as "
+            "those of predict_proba do."
+        )
+    confidence = probabilities.max(axis=1).astype(np.float64)
+    hits = classes[probabilities.argmax(axis=1)] == y_true
+    bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
+    gaps = np.bincount(bins, hits - confidence, n_bins)
+    return float(np.abs(gaps).sum() / len(y_true))
 
 
 def _resolved(estimator: Any, X: Any) -> tuple[Any, Any]:
