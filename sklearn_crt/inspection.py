@@ -17,7 +17,6 @@ from sklearn.utils import (
     check_scalar,
     column_or_1d,
 )
-from sklearn.utils.multiclass import unique_labels
 from sklearn.utils.validation import check_is_fitted
 
 from .life_cycle.intervals import check_coverage
@@ -159,33 +158,32 @@ def expected_calibration_error(
     >>> round(expected_calibration_error([0, 1, 0, 1], probabilities), 3)
     0.4
     """
-    probabilities = check_array(probabilities, dtype=[np.float64, np.float32])
-    y_true = column_or_1d(y_true)
-    check_consistent_length(y_true, probabilities)
+    shares: np.ndarray = check_array(probabilities, dtype=np.float64)
+    y: np.ndarray = column_or_1d(y_true)
+    check_consistent_length(y, shares)
     check_scalar(n_bins, "n_bins", Integral, min_val=1)
-    classes = unique_labels(y_true) if labels is None else column_or_1d(labels)
-    if len(classes) != probabilities.shape[1]:
+    classes = np.unique(y) if labels is None else np.asarray(column_or_1d(labels))
+    if len(classes) != shares.shape[1]:
         raise ValueError(
-            f"probabilities has {probabilities.shape[1]} columns, but there are "
+            f"probabilities has {shares.shape[1]} columns, but there are "
             f"{len(classes)} labels. Pass the labels of the columns, such as "
             "labels=classifier.classes_."
         )
-    unknown = np.setdiff1d(y_true, classes)
+    unknown = np.setdiff1d(y, classes)
     if len(unknown):
         raise ValueError(
             f"y_true contains {unknown[0]}, which is not in labels={classes.tolist()}."
         )
-    totals = probabilities.sum(axis=1, dtype=np.float64)
-    if np.any(probabilities < 0) or not np.allclose(totals, 1, atol=1e-3):
+    if np.any(shares < 0) or not np.allclose(shares.sum(axis=1), 1, atol=1e-3):
         raise ValueError(
             "The probabilities of each row must be non-negative and add up to 1, as "
             "those of predict_proba do."
         )
-    confidence = probabilities.max(axis=1).astype(np.float64)
-    hits = classes[probabilities.argmax(axis=1)] == y_true
+    confidence = shares.max(axis=1)
+    hits = classes[shares.argmax(axis=1)] == y
     bins = np.minimum((confidence * n_bins).astype(int), n_bins - 1)
     gaps = np.bincount(bins, hits - confidence, n_bins)
-    return float(np.abs(gaps).sum() / len(y_true))
+    return float(np.abs(gaps).sum() / len(y))
 
 
 def _resolved(estimator: Any, X: Any) -> tuple[Any, Any]:

@@ -101,13 +101,13 @@ class Map(Drawing):
 
 def wide(uri_of):
     """Return the map with one column for each sign."""
-    drawing, width, y = Map(780, uri_of), 285, 1
-    places = 185, 490
+    drawing, width, y = Map(780, uri_of), 305, 1
+    places = 158, 472
     for x, sign in zip(places, SIGNS, strict=True):
         drawing.words(x, y, [sign], "name")
     y += LINE + 8
     for family, columns in FAMILIES.items():
-        lines = wrap(family, 24)
+        lines = wrap(family, 21)
         for x, samplers in zip(places, columns, strict=True):
             for k, sampler in enumerate(samplers):
                 drawing.sampler(x, y + k * (HEIGHT + 6), width, *sampler)
