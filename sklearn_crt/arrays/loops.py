@@ -22,8 +22,6 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from .namespaces import (
     Array,
-    asarray_like,
-    float_types,
     namespace_of,
     sq_norms,
     taken,
@@ -34,7 +32,6 @@ from .namespaces import (
 from .sincos import Buffer, has_fast_tangent
 
 _PAIRS = 4096  # number of pairs of rows whose differences are computed at a time
-_ROWS = 2**16  # number of rows whose classes are encoded at a time
 _PAIR_ROWS = 2**6  # number of queries that are subtracted from all keys at a time
 _KEPT_BYTES = 2**20  # maximum size of a buffer that is kept after a loop
 
@@ -147,26 +144,10 @@ def dense_product(rows: Any, weights: Array, out: np.ndarray | None = None) -> A
     return namespace_of(rows).matmul(rows, weights)
 
 
-def affine(
-    rows: Array,
-    stacked: Array,
-    row_term: Array,
-    out: np.ndarray | None = None,
-    buffer: Buffer | None = None,
-) -> Array:
-    """Return scale * w.x + offset + row_term for all rows x by one matrix product."""
-    # rows (..., n, d), stacked (..., d + 2, m), row_term (..., n, 1) -> (..., n, m)
-    if not isinstance(rows, np.ndarray):
-        xp = namespace_of(rows)
-        whole = xp.concat([rows, xp.ones_like(row_term), row_term], axis=-1)
-        return xp.matmul(whole, stacked)
-    return np.matmul(with_terms(rows, row_term, buffer), stacked, out=out)
-
-
 def with_terms(
     rows: np.ndarray, row_term: np.ndarray, buffer: Buffer | None = None
 ) -> np.ndarray:
-    """Return (x, 1, row_term) for each row x, the left factor in ``affine``."""
+    """Return (x, 1, row_term) for each row x, the left factor of affine functions."""
     *leading, d = rows.shape
     shape = (*leading, d + 2)
     whole = np.empty(shape, rows.dtype) if buffer is None else buffer("stacked", shape)
@@ -265,19 +246,6 @@ def least_normal_log(array: Array) -> float:
     return _LEAST_NORMAL[itemsize(array)]
 
 
-def largest_log(logs: Array, axis: int) -> Array:
-    """Return the finite maximum along an axis, even if all logs are minus infinity.
-
-    No gradients flow through the maximum.
-    """
-    if isinstance(logs, np.ndarray):
-        peak = logs.max(axis=axis, keepdims=True)
-        return np.maximum(peak, _LEAST_LOG[logs.itemsize], out=peak)
-    xp = namespace_of(logs)
-    peak = without_gradient(xp.max(logs, axis=axis, keepdims=True))
-    return xp.clip(peak, least_log(peak), None)
-
-
 class LogSum(NamedTuple):
     """Weighted sums of targets, each row of which is divided by exp(log_scale)."""
 
@@ -309,10 +277,16 @@ def weights_from_logs(
     in which all weights are zero are not changed.
     """
     # logs (..., r, s) -> (..., r, s), (..., r, 1)
-    log_scale = largest_log(logs, -1)
+    # The maxima are finite, even if all logs are minus infinity. No gradients flow
+    # through them.
     if not isinstance(logs, np.ndarray):
-        weights = namespace_of(logs).exp(logs - log_scale)
+        xp = namespace_of(logs)
+        peak = without_gradient(xp.max(logs, axis=-1, keepdims=True))
+        log_scale = xp.clip(peak, least_log(peak), None)
+        weights = xp.exp(logs - log_scale)
         return weights if mantissa is None else mantissa * weights, log_scale
+    log_scale = logs.max(axis=-1, keepdims=True)
+    np.maximum(log_scale, _LEAST_LOG[logs.itemsize], out=log_scale)
     weights = np.subtract(logs, log_scale, out=logs if overwrite else None)
     if normal:
         size = weights.itemsize
@@ -412,30 +386,6 @@ def _mend_pairs(squares, rows, keys, own, other):
         gaps = rows[i[pairs]] - keys[j[pairs]]
         squares[i[pairs], j[pairs]] = row_norms(gaps, squared=True)
     return squares
-
-
-def one_hot_weights(codes: Array, weights: Array, n_classes: int, dtype: Any) -> Array:
-    """Return an array that has the weight of each row in the column of its class."""
-    if isinstance(codes, np.ndarray):
-        targets = np.zeros((codes.size, n_classes), dtype=dtype)
-        targets[np.arange(codes.size), codes] = weights
-        return targets
-    xp = namespace_of(codes)
-    classes = asarray_like(np.arange(n_classes), codes)
-    here = codes[:, None] == classes
-    return xp.astype(here, dtype) * xp.astype(weights, dtype)[:, None]
-
-
-def class_sums(codes: Array, weights: Array, n_classes: int) -> np.ndarray:
-    """Return the total weight of each class as a NumPy array."""
-    if isinstance(codes, np.ndarray):
-        return np.bincount(codes, weights, minlength=n_classes)
-    wide, total = float_types(weights)[0], np.zeros(n_classes)
-    for start in range(0, codes.shape[0], _ROWS):
-        rows = slice(start, min(start + _ROWS, codes.shape[0]))
-        some = one_hot_weights(codes[rows], weights[rows], n_classes, wide)
-        total += to_host(namespace_of(some).sum(some, axis=0))
-    return total
 
 
 # ------------------------------------------------------------------ finite numbers

@@ -74,6 +74,8 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
     Subclasses encode the targets as a matrix, and convert averages into predictions.
     """
 
+    kernel: KernelLike
+    sigma: Sigma
     _value: Averages
     _encoder: Callable[[], Targets]
     _check_can_leave_out = keeps_all_rows
@@ -83,28 +85,14 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         "metric": METRIC_CONSTRAINTS,
     }
 
-    def __init__(
-        self,
-        kernel: KernelLike = "gaussian",
-        *,
-        sigma: Sigma = "auto",
-        metric: Any = None,
-    ):
-        self.kernel = kernel
-        self.sigma = sigma
-        self.metric = metric
-
     @property
     def _transformer(self) -> Transformer | None:
         """The unfitted transformer that computes the features, or None."""
         kernel = self.kernel
         known = isinstance(kernel, (str, Prototypes)) or is_row_kernel(kernel)
-        return None if known else self._sampler_and_choice[0]
-
-    @property
-    def _sampler_and_choice(self) -> tuple[Transformer, bool]:
-        """The transformer, and whether its ``sigma`` is still to be selected."""
-        return resolve_sampler(self.kernel, self.sigma, type(self).__name__)
+        if known:
+            return None
+        return resolve_sampler(kernel, self.sigma, type(self).__name__)[0]
 
     @property
     def _keeps_rows(self) -> bool:  # type: ignore[override]
@@ -124,7 +112,8 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
             )
         sampler, selects = None, False
         if not isinstance(self.kernel, str):
-            sampler, selects = self._sampler_and_choice
+            name = type(self).__name__
+            sampler, selects = resolve_sampler(self.kernel, self.sigma, name)
         elif not is_auto(self.sigma):
             raise ValueError(
                 f"sigma={self.sigma!r} has no effect with kernel='linear', because the "

@@ -225,9 +225,11 @@ class NadarayaWatsonClassifier(
         calibrate: bool = True,
         metric: Any = None,
     ):
-        super().__init__(kernel, sigma=sigma, metric=metric)
+        self.kernel = kernel
+        self.sigma = sigma
         self.class_weight = class_weight
         self.calibrate = calibrate
+        self.metric = metric
 
     def _encoder(self):
         return OneHot(self.classes_.size)
@@ -287,8 +289,8 @@ class NadarayaWatsonClassifier(
             frequent class.
         """
         model, rows = self._query(X, "predict")
-        if model._recalibration is not None:
-            found = model._calibrated(rows)
+        found = model._recalibrated(rows)
+        if found is not None:
             return to_namespace_of(model.classes_[found.argmax(axis=1)], X)
         instead = (
             "the class with the largest score is predicted, or the most frequent class "
@@ -321,25 +323,28 @@ class NadarayaWatsonClassifier(
             partly or entirely replaces the probabilities (see the Notes of the class).
         """
         model, rows = self._query(X, "predict_proba")
-        if model._recalibration is not None:
-            return self._cast(model._calibrated(rows), X)
-        instead = "for them, the class prior partly or entirely replaces the prediction"
-        found = model._probabilities(model._value, rows, probabilities, instead)
+        found = model._recalibrated(rows)
+        if found is None:
+            instead = (
+                "for them, the class prior partly or entirely replaces the prediction"
+            )
+            found = model._probabilities(model._value, rows, probabilities, instead)
         return self._cast(found, X)
 
-    @property
-    def _recalibration(self):
-        """Recalibration of probabilities, from folds or from left-out rows, or None."""
+    def _recalibrated(self, rows):
+        """Return probabilities as a NumPy array, or None if they are not recalibrated.
+
+        The recalibration is based on predictions out of fold or of left-out rows.
+        """
         value = self._value
         if not self.calibrate:
             return None
-        found = self._result_of_folds(value)
-        return found or getattr(value.solution, "calibration", None)
-
-    def _calibrated(self, rows):
-        """Return recalibrated probabilities, as a NumPy array."""
-        found, _ = self._out_of_fold_predictions(self._value, rows)
-        return self._recalibration(found)
+        recalibration = self._result_of_folds(value)
+        recalibration = recalibration or getattr(value.solution, "calibration", None)
+        if recalibration is None:
+            return None
+        found, _ = self._out_of_fold_predictions(value, rows)
+        return recalibration(found)
 
     def _out_of_fold_predictions(self, value, rows):
         instead = "for them, the class prior partly or entirely replaces the prediction"
@@ -386,9 +391,8 @@ class NadarayaWatsonClassifier(
         """
         model, rows = self._query(X, "decision_function")
         instead = "the class prior partly or entirely replaces their scores"
-        if model._recalibration is not None:
-            scores = model._calibrated(rows)
-        else:
+        scores = model._recalibrated(rows)
+        if scores is None:
             scores = model._probabilities(model._value, rows, normalised, instead)
         if model.classes_.size == 2:
             scores = scores[:, 1] - scores[:, 0]

@@ -49,6 +49,7 @@ from ..life_cycle.fitted import Batch, Step, no_step
 from ..life_cycle.out_of_fold import Recalibration
 from ..maps import FeatureMap
 from ..rows import Rows, type_for_weights
+from ..rows.statistics import added
 from ..samplers import BaseFeatureSampler
 from ..sums.feature_sums import (
     N_GROUPS,
@@ -67,7 +68,6 @@ from ..sums.map_sums import (
     Drawn,
     MapSums,
     Transformer,
-    check_n_columns,
     map_of,
     third_party_features,
 )
@@ -154,11 +154,8 @@ class FeatureAverages(MapSums, Averages):
     norms: Norms = field(default_factory=Norms)
 
     def plus(self, batch: Batch, step: Step = no_step) -> FeatureAverages:
-        return super().plus(batch, step).having_seen(batch, self.seen)
-
-    def _with_sums_of_kept(self, step: Step) -> FeatureAverages:
-        value = self.with_best_sigma_of(lambda draw: draw(self.kept))
-        return value._with_sums_of(self.kept, step)
+        new = self.targets.statistics_of(batch.y, batch.weights)
+        return replace(super().plus(batch, step), seen=added(self.seen, new))
 
     def with_best_sigma_of(self, drawn: Drawn, n_rows: int = 0) -> FeatureAverages:
         if not self.selects_sigma:
@@ -179,17 +176,17 @@ class FeatureAverages(MapSums, Averages):
     def _with_sums_of(
         self, batches: tuple[Batch, ...], step: Step = no_step
     ) -> FeatureAverages:
-        sums, norms = self.sums, self.norms
+        sums, norms, source = self.sums, self.norms, map_of(self.sampler)
         for batch in batches:
             workspace = Workspace()
             product_type = self.targets.product_type(batch.X)
             dtype = type_for_weights(batch.weights, product_type)
-            chunks = log_features_of(self.sampler, batch.X, True, workspace)
+            chunks = log_features_of(source, batch.X, True, workspace)
             for rows, mantissa, exponent in chunks:
                 weights = batch.weights[rows]
                 targets = self.targets.encode(batch.y[rows, ...], weights, dtype)
                 sums = sums.with_rows(mantissa, exponent, targets, workspace)
-                if not isinstance(self.source, FeatureMap):
+                if not isinstance(source, FeatureMap):
                     norms += Norms.of(mantissa, weights)
                 step()
         return replace(self, sums=sums, norms=norms)
@@ -261,7 +258,7 @@ class KernelFeatures(Value):
         dtype = type_for_weights(size, self.targets.product_type(X))
         sums = total.to(X, dtype)
         workspace = Workspace()
-        chunks = log_features_of(self.sampler, X, False, workspace)
+        chunks = log_features_of(self.source, X, False, workspace)
         for rows, mantissa, exponent in chunks:
             if on_host(X) and not isinstance(self.source, FeatureMap):
                 _check_size(mantissa, sums.sums)
@@ -287,7 +284,7 @@ class KernelFeatures(Value):
         assert isinstance(self.source, FeatureMap)
         groups = group_blocks(self.source)
         workspace = Workspace()
-        for _, mantissa, exponent in log_features_of(self.sampler, X, False, workspace):
+        for _, mantissa, exponent in log_features_of(self.source, X, False, workspace):
             weights, _ = self.total.scaled(mantissa, exponent, workspace)
             yield approximation_error(weights, self.total, groups, self.targets)
 
@@ -301,7 +298,7 @@ class KernelFeatures(Value):
             return np.full(X.shape[0], np.inf)
         found, workspace = [], Workspace()
         weight_sums = self.targets.weight(self.total.sums)
-        for _, mantissa, exponent in log_features_of(self.sampler, X, False, workspace):
+        for _, mantissa, exponent in log_features_of(self.source, X, False, workspace):
             weights, _ = self.total.scaled(mantissa, exponent, workspace)
             found.append(effective_number(weights * weight_sums))
         return np.concatenate(found)
@@ -316,10 +313,8 @@ class KernelFeatures(Value):
         return self.norms.why_no_features(self.targets.weight(self.total.sums))
 
 
-def log_features_of(sampler, X, key, workspace):
+def log_features_of(source, X, key, workspace):
     """Yield chunks of rows and their features."""
-    check_n_columns(sampler, X)
-    source = map_of(sampler)
     if isinstance(source, FeatureMap):
         source.frame.check(X)
         return source.iter_log_features(X, key=key, workspace=workspace)

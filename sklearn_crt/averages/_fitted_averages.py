@@ -21,6 +21,7 @@ from ..life_cycle.fitted import (
     no_step,
 )
 from ..rows import Rows, Sigma, Statistics, resolve_sigma
+from ..rows.statistics import added
 from ..samplers._kernel_parameter import RowKernel, is_auto
 from ._kernel_rows import DrawnRows, KernelRows, Part, joined_parts
 from ._sigma_choice import (
@@ -49,11 +50,6 @@ class Averages(LearnedValue):
 
     targets: Targets
     seen: Any = None  # ClassCounts or TargetMoments of all rows
-
-    def having_seen(self, batch: Batch, before: Any) -> Self:
-        """Return a copy whose target statistics include another batch."""
-        new = self.targets.statistics_of(batch.y, batch.weights)
-        return replace(self, seen=new if before is None else before + new)
 
     @property
     @abstractmethod
@@ -132,6 +128,7 @@ class ExactAverages(RowAverages):
         dropped = self.dropped
         if len(batch.dropped):
             dropped += (self.n_given + batch.dropped,)
+        new = self.targets.statistics_of(batch.y, batch.weights)
         value = replace(
             self,
             statistics=self._read((batch.X, batch.weights)),
@@ -139,7 +136,8 @@ class ExactAverages(RowAverages):
             n_given=self.n_given + batch.n_given,
             dropped=dropped,
             known=None,
-        ).having_seen(batch, self.seen)
+            seen=added(self.seen, new),
+        )
         if not self._is_auto:  # raises ValueError if sigma has the wrong shape
             keys = value._keys(resolve_sigma(self.sigma_parameter, value.statistics))
             keys.frame(batch.X)[0].check(batch.X)

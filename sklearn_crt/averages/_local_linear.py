@@ -367,11 +367,15 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
         calibrate: bool = True,
         metric: Any = None,
     ):
-        BaseNadarayaWatson.__init__(self, kernel, sigma=sigma, metric=metric)
+        super().__init__(
+            kernel,
+            sigma=sigma,
+            class_weight=class_weight,
+            calibrate=calibrate,
+            metric=metric,
+        )
         self.alpha = alpha
-        self.class_weight = class_weight
-        self.calibrate = calibrate
 
     @property
-    def _recalibrates_few(self) -> bool:
+    def _recalibrates_few(self) -> bool:  # type: ignore[override]
         return self.calibrate

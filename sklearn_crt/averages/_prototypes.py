@@ -22,6 +22,7 @@ from ..life_cycle.fitted import Batch, Step, no_step
 from ..rows import Centers, Frame, Rows, Sigma, Statistics, resolve_sigma
 from ..rows.clustering import DIGITS, allocate, split_groups
 from ..rows.row_sample import distinct_rows
+from ..rows.statistics import added
 from ..samplers._kernel_parameter import (
     ROW_KERNEL_CONSTRAINTS,
     RowKernelLike,
@@ -229,8 +230,8 @@ class PrototypeAverages(RowAverages):
     def plus(self, batch: Batch, step: Step = no_step) -> PrototypeAverages:
         X, y, weights = map(to_host, batch[:3])  # k-means runs on the host
         statistics = self._read((X, weights))
-        value = replace(self, statistics=statistics, known=None)
-        value = value.having_seen(batch, self.seen)
+        seen = added(self.seen, self.targets.statistics_of(batch.y, batch.weights))
+        value = replace(self, statistics=statistics, seen=seen, known=None)
         if not isinstance(self.sigma_parameter, str):
             # raises ValueError if sigma has the wrong shape
             resolve_sigma(self.sigma_parameter, value.statistics)

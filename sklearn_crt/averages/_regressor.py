@@ -15,7 +15,8 @@ from ..life_cycle.fitted import computed_once
 from ..life_cycle.intervals import Errors, IntervalsMixin
 from ..life_cycle.out_of_fold import positive
 from ..life_cycle.supervised import NumbersMixin
-from ..rows import Rows
+from ..rows import Rows, Sigma
+from ..samplers._kernel_parameter import KernelLike
 from ..sums.feature_sums import trust
 from ._base import BaseNadarayaWatson
 from ._fitted_averages import Averages
@@ -311,6 +312,17 @@ class NadarayaWatsonRegressor(
     >>> bool(model.score(x, np.sin(x[:, 0])) > 0.9)
     True
     """
+
+    def __init__(
+        self,
+        kernel: KernelLike = "gaussian",
+        *,
+        sigma: Sigma = "auto",
+        metric: Any = None,
+    ):
+        self.kernel = kernel
+        self.sigma = sigma
+        self.metric = metric
 
     def _encoder(self):
         return RegressionTargets(self._n_outputs)

@@ -266,9 +266,10 @@ def _label_errors(found, truth, n_rows):
     # (n_queries,), the effective number of rows behind each prediction
     found = np.maximum(found, 0)
     found /= found.sum(axis=2, keepdims=True)
-    own = n_rows * found[:, np.arange(len(truth)), truth.argmax(axis=1)]
+    labels = truth.argmax(axis=1)
+    own = n_rows * found[:, np.arange(len(labels)), labels]
     smoothed = (own + _ADDED / truth.shape[1]) / (n_rows + _ADDED)
-    return mistakes(found, truth) - _LOG_LOSS * np.log(smoothed)
+    return mistakes(found, labels) - _LOG_LOSS * np.log(smoothed)
 
 
 def last_least(errors: np.ndarray) -> int:
@@ -276,14 +277,14 @@ def last_least(errors: np.ndarray) -> int:
     return int(np.flatnonzero(errors <= errors.min() * (1 + TIE))[-1])
 
 
-def mistakes(found: np.ndarray, truth: np.ndarray) -> np.ndarray:
+def mistakes(found: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Return 1 for rows whose most probable class is wrong, and less in a tie.
 
     Ties are decided neither by the order of the classes nor by rounding errors.
     """
-    # (..., n_rows, n_classes), (n_rows, n_classes) -> (..., n_rows)
+    # found (..., n_rows, n_classes), labels (n_rows,) -> (..., n_rows)
     first = found >= (1 - TIE) * found.max(axis=-1, keepdims=True)
-    right = first[..., np.arange(len(truth)), truth.argmax(axis=1)]
+    right = first[..., np.arange(len(labels)), labels]
     return 1 - right / first.sum(axis=-1)
 
 
@@ -441,6 +442,7 @@ def best_multiple_of_sampler(
         counts = np.bincount(y, weights, len(rows.seen.shares)) / weights.sum()
         factors = rows.seen.shares / np.where(counts > 0, counts, 1)
         labelled = Batch(X, y, weights * factors[y])
+        of_classes = _class_factors(encoded, rows.seen)
     best = 1.0
     for steps in (OCTAVES_OF_SAMPLER, _HALVES):
         errors, found = [], []
@@ -451,7 +453,7 @@ def best_multiple_of_sampler(
                 given = sums, share, encoded, targets, rows.seen
                 errors.append(_errors_of_numbers(*given))
             else:
-                sums *= _class_factors(encoded, rows.seen)
+                sums *= of_classes
                 found.append(_probabilities_of(sums, share, rows.seen))
                 errors.append(_errors_of_labels(found[-1], labelled))
         if labelled is None:
@@ -461,7 +463,7 @@ def best_multiple_of_sampler(
         best, own = float((best * steps)[chosen]), errors[chosen]
     calibration = None
     if labelled is not None:
-        own = mistakes(found[chosen], _one_hot(y, len(rows.seen.shares)))
+        own = mistakes(found[chosen], y)
         calibration = Recalibration.of(found[chosen], labelled)
     return best, _compared(sampler, rows, encoded, targets, own), calibration
 
@@ -480,13 +482,14 @@ def _compared(
     X = rows.few.X.astype(np.float64, copy=False)
     keys, own = Frame(sampler.sigma_).rows(X), encoded[some]
     found, share = [], np.ones(len(some))
+    of_classes = _class_factors(encoded, seen)[some] if targets.are_labels else None
     path = path_sums(Gaussian(), keys.take(some), keys, encoded, OCTAVES, some, 0)
     for (sums,) in path:
         values = sums.values
         if targets.are_labels:
-            values = values * _class_factors(encoded, seen)[some]
-            truth = own / targets.weight(own)[:, None]
-            found.append(mistakes(_probabilities_of(values, share, seen), truth))
+            values = values * of_classes
+            labels = rows.few.y[some]
+            found.append(mistakes(_probabilities_of(values, share, seen), labels))
         else:
             found.append(_errors_of_numbers(values, share, own, targets, seen))
     weights = rows.few.weights[some]
@@ -517,10 +520,6 @@ def _class_factors(encoded, seen):
     return np.where(has_others, seen.shares / np.where(has_others, rest, 1), 0)
 
 
-def _one_hot(y: np.ndarray, n_classes: int) -> np.ndarray:
-    return (y[:, None] == np.arange(n_classes)).astype(np.float64)
-
-
 def _probabilities_of(sums, share, seen):
     """Return class probabilities, given the kernel sums of the classes."""
     sums = np.where(np.any(sums > 0, axis=1, keepdims=True), sums, seen.shares)
@@ -536,8 +535,7 @@ def _errors_of_labels(found, rows):
     """
     calibrated = Recalibration.of(found, rows, tolerance=_COMPARED)(found)
     own = calibrated[np.arange(len(found)), rows.y]
-    truth = _one_hot(rows.y, found.shape[1])
-    return mistakes(found, truth) - _LOG_LOSS * np.log(own)
+    return mistakes(found, rows.y) - _LOG_LOSS * np.log(own)
 
 
 def _errors_of_numbers(sums, share, encoded, targets, seen):

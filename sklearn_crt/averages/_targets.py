@@ -10,9 +10,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from .._values import Value
-from ..arrays.loops import class_sums, one_hot_weights
 from ..arrays.namespaces import Array, asarray_like, float_types, namespace_of, to_host
 from ..rows import Inputs, Rows
+
+_ENCODED_ROWS = 2**16  # rows of other libraries whose classes are encoded at a time
 
 
 class Targets(Value, ABC):
@@ -119,7 +120,13 @@ class OneHot(Targets):
     def encode(
         self, y: Array, weights: Array, dtype: Any = None, *of_rows: Any
     ) -> Array:
-        return one_hot_weights(y, weights, self.n_averages, dtype)
+        if isinstance(y, np.ndarray):
+            found = np.zeros((y.size, self.n_averages), dtype=dtype)
+            found[np.arange(y.size), y] = weights
+            return found
+        xp = namespace_of(y)
+        here = y[:, None] == asarray_like(np.arange(self.n_averages), y)
+        return xp.astype(here, dtype) * xp.astype(weights, dtype)[:, None]
 
     def product_type(self, X: Any) -> Any:
         return X.dtype
@@ -128,7 +135,14 @@ class OneHot(Targets):
         return namespace_of(sums).sum(sums, axis=1)
 
     def statistics_of(self, y: Array, weights: Array) -> ClassCounts:
-        return ClassCounts(class_sums(y, weights, self.n_averages))
+        if isinstance(y, np.ndarray):
+            return ClassCounts(np.bincount(y, weights, minlength=self.n_averages))
+        wide, total = float_types(weights)[0], np.zeros(self.n_averages)
+        for start in range(0, y.shape[0], _ENCODED_ROWS):
+            rows = slice(start, min(start + _ENCODED_ROWS, y.shape[0]))
+            some = self.encode(y[rows], weights[rows], wide)
+            total += to_host(namespace_of(some).sum(some, axis=0))
+        return ClassCounts(total)
 
 
 @dataclass(frozen=True)

@@ -197,7 +197,9 @@ class JointFrequencies(Frequencies):
         return np.hstack([part.apply(X) for part in self.parts])
 
     def to(self, like: Any) -> Frequencies:
-        return JointFrequencies([part.to(like) for part in self.parts])
+        moved = [part.to(like) for part in self.parts]
+        is_same = all(new is old for new, old in zip(moved, self.parts, strict=True))
+        return self if is_same else JointFrequencies(moved)
 
 
 @dataclass(frozen=True, eq=False)

@@ -174,7 +174,8 @@ class Orthogonal(BlockCoupling):
                 _orthogonalise(vectors)
             return gaussian
         q, r = np.linalg.qr(np.swapaxes(gaussian, -1, -2))
-        return np.swapaxes(q * _signs(r)[..., None, :], -1, -2)
+        signs = np.copysign(1.0, np.diagonal(r, axis1=-2, axis2=-1))
+        return np.swapaxes(q * signs[..., None, :], -1, -2)
 
 
 def _orthogonalise(vectors: np.ndarray) -> None:
@@ -190,13 +191,9 @@ def _orthogonalise(vectors: np.ndarray) -> None:
         return
     work = 64 * size
     r, tau, _, _ = lapack.dgeqrf(vectors.T, lwork=work, overwrite_a=True)
-    signs = _signs(r[: len(vectors)])
+    signs = np.copysign(1.0, np.diagonal(r))
     q, _, _ = lapack.dorgqr(r, tau, lwork=work, overwrite_a=True)
     np.multiply(q.T, signs[:, None], out=vectors)
-
-
-def _signs(r: np.ndarray) -> np.ndarray:
-    return np.where(np.einsum("...ii->...i", r) < 0, -1.0, 1.0)
 
 
 @register("antithetic")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol, TypeAlias
 
@@ -117,20 +118,21 @@ def _norms(log_squares: np.ndarray) -> np.ndarray:
     return np.exp(np.minimum(0.5 * log_squares, _LOG_LARGEST))
 
 
+@dataclass(frozen=True)
 class _ChiLaw:
     """Distribution of scale * chi_d, without the overhead of SciPy's frozen objects."""
 
-    def __init__(self, n_features: int, scale: float = 1.0):
-        self._d, self._scale = n_features, scale
+    d: int
+    scale: float = 1.0
 
     def rvs(self, size: int, random_state: Generator) -> np.ndarray:
-        return self._scale * np.sqrt(random_state.chisquare(self._d, size))
+        return self.scale * np.sqrt(random_state.chisquare(self.d, size))
 
     def ppf(self, u: np.ndarray) -> np.ndarray:
-        return self._scale * np.sqrt(2 * special.gammaincinv(self._d / 2, u))
+        return self.scale * np.sqrt(2 * special.gammaincinv(self.d / 2, u))
 
     def cdf(self, r: np.ndarray) -> np.ndarray:
-        return special.gammainc(self._d / 2, 0.5 * (r / self._scale) ** 2)
+        return special.gammainc(self.d / 2, 0.5 * (r / self.scale) ** 2)
 
 
 class _StudentLaw:

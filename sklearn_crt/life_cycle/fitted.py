@@ -571,20 +571,6 @@ def with_noted_params(estimator: Any, noted: dict[str, Any]) -> Any:
     return model
 
 
-def with_rows(estimator: Any, X: Any, y: Any, weights: Any) -> Any:
-    """Return a copy of a sampler that is also fitted to additional validated rows."""
-    batch = estimator._batch_of_rows(X, y, weights)
-    value, noted = vars(estimator).get("_value"), None
-    if value is None:
-        estimator._validate_params()
-        value = estimator._empty_value(batch)
-        noted = {"n_features_in_": X.shape[1], "_fit_namespace": fit_namespace_of(X)}
-    model = with_value(estimator, value.plus(batch), noted)
-    if noted is not None:
-        model._note_params()
-    return model
-
-
 def frozen_copy(estimator: Any) -> Any:
     """Return a frozen copy of a fitted estimator."""
     return with_value(estimator, estimator._value.frozen())

@@ -444,11 +444,7 @@ class OutOfFoldMixin(LifeCycle):
     metric: Any = None
     # with fewer rows, intervals are based on out-of-fold errors
     _few_rows: int = FEW_ROWS
-
-    @property
-    def _recalibrates_few(self) -> bool:
-        """Whether probabilities of few rows are recalibrated."""
-        return False
+    _recalibrates_few: bool = False  # whether probabilities of few rows are
 
     @abstractmethod
     def _out_of_fold_predictions(

@@ -332,9 +332,8 @@ class FrequencyMap(FeatureMap):
     coupling: Coupling
 
     def astype(self: FMap, dtype: DTypeLike) -> FMap:
-        if self.frequencies.dtype == dtype:
-            return self
-        return replace(self, frequencies=self.frequencies.to(np.empty(0, dtype)))
+        moved = self.frequencies.to(np.empty(0, dtype))
+        return self if moved is self.frequencies else replace(self, frequencies=moved)
 
     @property
     def n_frequencies(self) -> int:

@@ -73,15 +73,15 @@ class ExponentialMap(PairedMap):
         # w and -w together count as one frequency in the mean
         m = self.columns.n_frequencies
         log_scale = np.full((1, m), -0.5 * math.log(m))
-        if self.is_positive:
+        quadratic = self.quadratic
+        if quadratic.is_real:
             log_scale[:, : self.columns.n_pairs] -= 0.5 * math.log(2)
-        phase = None if self.is_positive else np.full((1, 1), self.phase)
-        return tuple(
-            self.quadratic.side(self.frequencies, log_scale, key=key)._replace(
-                single_phase=phase
-            )
-            for key in ([False] if self.symmetric else [False, True])
+        phase = None if quadratic.is_real else np.full((1, 1), self.phase)
+        sides = (
+            quadratic.side(self.frequencies, log_scale, key=key)
+            for key in ([False] if quadratic.symmetric else [False, True])
         )
+        return tuple(side._replace(single_phase=phase) for side in sides)
 
     @cached_property
     def phase_rate(self) -> float:  # computed once

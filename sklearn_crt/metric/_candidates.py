@@ -10,7 +10,6 @@ import numpy as np
 from scipy.linalg import eigh
 
 from .._compat import cached_property
-from ..arrays.loops import one_hot_weights
 from ..arrays.threads import with_one_blas_thread
 from ..averages._local_fits import LocalLinear
 from ..averages._sigma_choice import Best, best_multiple
@@ -75,7 +74,7 @@ class TrainingRows:
         codes = targets = y.reshape(len(y), -1)
         if by_class:
             classes, codes = np.unique(y, return_inverse=True)
-            targets = one_hot_weights(codes, np.ones(len(y)), classes.size, float)
+            targets = (codes[:, None] == np.arange(classes.size)).astype(float)
         varies, mean, deviation = varying_columns(targets, weights)
         targets = (targets[:, varies] - mean) / deviation
         codes = codes if by_class else targets

@@ -27,7 +27,7 @@ from ..rows.row_sample import RowSample
 from ..samplers import BaseFeatureSampler
 from ..samplers._column_sigmas import MOST_LEARNED, N_DRAWN, sigmas_of_columns
 from ..samplers._kernel_parameter import KernelLike, is_row_kernel
-from ..sums.map_sums import Drawn, MapSums, Transformer, check_n_columns, map_of
+from ..sums.map_sums import Drawn, MapSums, Transformer, map_of
 from ._calibration import ClippedIndicators, Link
 from ._feature_moments import (
     Moments,
@@ -159,7 +159,6 @@ class RidgeSums(MapSums):
 
     # -------------------------------------------------------------- life cycle
     def plus(self, batch: Batch, step: Step = no_step) -> RidgeSums:
-        check_n_columns(self.sampler, batch.X)
         value = self
         if self.resizes and not (self.is_fixed or isinstance(self.sampler, LifeCycle)):
             # Nystroem is fitted to the first batch, with at most one feature per row
@@ -204,13 +203,6 @@ class RidgeSums(MapSums):
 
     def _without_rows(self) -> RidgeSums:
         return replace(super()._without_rows(), path=(), moments=(), sample=None)
-
-    def _with_sums_of_kept(self, step: Step) -> RidgeSums:
-        batches, n_rows = self.kept, sum(batch.X.shape[0] for batch in self.kept)
-        value = replace(self, kept=()).with_best_sigma_of(
-            lambda draw: draw(batches), n_rows
-        )
-        return value._with_sums_of(batches, step)
 
     def _with_sums_of(
         self, batches: tuple[Batch, ...], step: Step = no_step

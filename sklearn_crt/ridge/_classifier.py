@@ -243,7 +243,7 @@ class RandomFeatureRidgeClassifier(
         return self.classes_.size
 
     @property
-    def _recalibrates_few(self) -> bool:
+    def _recalibrates_few(self) -> bool:  # type: ignore[override]
         return self._value.settings.calibrates
 
     def _squeezed(self, values):

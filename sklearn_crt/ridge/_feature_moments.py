@@ -15,7 +15,7 @@ from ..arrays.threads import blas_within_processors, effective_n_threads, in_thr
 from ..maps import FeatureMap
 from ..rows import Rows, type_for_weights
 from ..rows.row_sample import distinct_rows
-from ..sums.map_sums import check_n_columns, map_of, third_party_features
+from ..sums.map_sums import map_of, third_party_features
 
 # The Gram matrix is accumulated block by block. A block has _ROWS_A_COLUMN times as
 # many rows as columns, or fewer if the block would exceed _BLOCK_BYTES, but at least
@@ -77,7 +77,6 @@ def apply_to_features(
 ) -> list[np.ndarray]:
     """Return the arrays that a function computes from features (float64) and rows."""
     path = (sampler,)
-    check_n_columns(sampler, X)
 
     def of_part(part: slice) -> list[tuple[np.ndarray, ...]]:
         found, own = [], X[part]

@@ -20,7 +20,7 @@ from sklearn.utils.extmath import row_norms, safe_sparse_dot
 
 from .._compat import cached_property
 from ..arrays import loops
-from ..arrays.loops import Workspace
+from ..arrays.loops import Workspace, with_terms
 from ..arrays.namespaces import (
     Array,
     asarray_like,
@@ -47,6 +47,7 @@ class Inputs(ABC):
     _shift: np.ndarray | None = None  # still to be subtracted from sparse rows
     _workspace: Workspace | None = None
     _is_numpy = True  # whether the rows are a NumPy array or a SciPy matrix
+    is_sparse = False  # whether the rows are stored as a sparse matrix
     shape: tuple[int, ...]  # leading axes, number of rows, number of columns
     dtype: Any  # the floating-point dtype
 
@@ -59,11 +60,6 @@ class Inputs(ABC):
     @abstractmethod
     def dense(self) -> Array:
         """The rows as a dense array."""
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether the rows are stored as a sparse matrix."""
-        return False
 
     def buffer(self, name: str, shape: tuple[int, ...]) -> Any:
         """Return an array that may be overwritten when the next rows are processed.
@@ -227,9 +223,15 @@ class DenseInputs(Inputs):
         return frequencies.apply(self._rows, self.buffer("projection", shape))
 
     def affine(self, form: Affine, row_term: Array, out: Any = None) -> Array:
-        if form.stacked is not None:
-            return loops.affine(self._rows, form.stacked, row_term, out, self.buffer)
-        return _add_terms(self.project(form.frequencies), form, row_term, out)
+        stacked, rows = form.stacked, self._rows
+        if stacked is None:
+            return _add_terms(self.project(form.frequencies), form, row_term, out)
+        # one product: (..., n, d + 2), (..., d + 2, m) -> (..., n, m)
+        if self._is_numpy:
+            return np.matmul(with_terms(rows, row_term, self.buffer), stacked, out=out)
+        xp = namespace_of(rows)
+        whole = xp.concat([rows, xp.ones_like(row_term), row_term], axis=-1)
+        return xp.matmul(whole, stacked)
 
     def zeros(self) -> Any:
         return namespace_of(self._rows).zeros_like(self._rows[..., :1])
@@ -287,6 +289,8 @@ class DenseInputs(Inputs):
 class SparseInputs(Inputs):
     """Rows of a CSR matrix, whose centre is stored separately."""
 
+    is_sparse = True
+
     def __init__(
         self,
         rows: sparse.csr_array,
@@ -305,10 +309,6 @@ class SparseInputs(Inputs):
     def dense(self) -> np.ndarray:
         rows = self._rows.toarray()
         return rows if self._shift is None else rows - self._shift
-
-    @property
-    def is_sparse(self) -> bool:
-        return True
 
     @property
     def stored(self) -> tuple[sparse.csr_array, np.ndarray]:

@@ -302,7 +302,7 @@ class Statistics:
             )
 
         changes: dict[str, Any] = {
-            "query": _sum(self.query, ColumnMoments.of(X, sample_weight))
+            "query": added(self.query, ColumnMoments.of(X, sample_weight))
         }
         if median:
             changes["sample"] = sampled(self.sample, X, sample_weight, None)
@@ -311,12 +311,12 @@ class Statistics:
             changes["query_sample"] = sampled(old, X, sample_weight, 0, rows)
         if covariance:
             new = Covariance.of(X, sample_weight)
-            changes["query_covariance"] = _sum(self.query_covariance, new)
+            changes["query_covariance"] = added(self.query_covariance, new)
             if X_key is not None:
                 new = Covariance.of(X_key)
-                changes["key_covariance"] = _sum(self.key_covariance, new)
+                changes["key_covariance"] = added(self.key_covariance, new)
         if X_key is not None:
-            changes["key_moments"] = _sum(self.key_moments, ColumnMoments.of(X_key))
+            changes["key_moments"] = added(self.key_moments, ColumnMoments.of(X_key))
             if median:
                 changes["sample"] = sampled(changes["sample"], X_key, None, None)
             if rows:
@@ -327,7 +327,7 @@ class Statistics:
         """Return the statistics of the combined rows, with the seed of self."""
         names = [field.name for field in fields(self) if field.name != "seed"]
         pairs = {name: (getattr(self, name), getattr(other, name)) for name in names}
-        sums: dict[str, Any] = {name: _sum(*pair) for name, pair in pairs.items()}
+        sums: dict[str, Any] = {name: added(*pair) for name, pair in pairs.items()}
         return replace(self, **sums)
 
     def without_rows(self) -> Statistics:
@@ -335,7 +335,7 @@ class Statistics:
         return replace(self, sample=None, query_sample=None, key_sample=None)
 
 
-def _sum(a: T | None, b: T | None) -> T | None:
+def added(a: T | None, b: T | None) -> T | None:
     """Return a + b or, if one of them is None, the other."""
     if a is None or b is None:
         return b if a is None else a

@@ -75,7 +75,7 @@ def make_exponential_map(
     single = quadratic.is_real and not coupling.opposite
     columns = PairedColumns.of(sampler.n_components, single=single)
     m = columns.n_frequencies
-    if drawn is None or drawn.n_frequencies != m or coupling.norm_dependent:
+    if drawn is None or drawn.frequencies.n_frequencies != m or coupling.norm_dependent:
         rng = statistics.frequency_stream()
         frequencies = coupling.draw(chi_law, m, statistics.n_features, rng)
         phase = float(rng.spawn(1)[0].uniform(0, 2 * math.pi))

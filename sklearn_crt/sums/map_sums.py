@@ -20,9 +20,10 @@ from sklearn.base import TransformerMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import has_fit_parameter
 
-from .._compat import array_device, cached_property
+from .._compat import array_device
 from .._values import same
 from ..arrays.namespaces import Array, on_host, row_chunks
+from ..arrays.validation import fit_namespace_of
 from ..life_cycle.fitted import (
     KEPT_ENTRIES,
     Batch,
@@ -31,7 +32,6 @@ from ..life_cycle.fitted import (
     Step,
     frozen_copy,
     no_step,
-    with_rows,
     with_value,
 )
 from ..maps import FeatureMap
@@ -86,6 +86,7 @@ class MapSums(LearnedValue):
 
     # -------------------------------------------------------------- life cycle
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
+        check_n_columns(self.sampler, batch.X)
         if self.is_fixed:
             return replace(self._with_sums_of((batch,), step), known=None)
         sampler, is_fixed = _fitted_with(self.sampler, batch)
@@ -101,10 +102,12 @@ class MapSums(LearnedValue):
 
     def summed(self, step: Step = no_step) -> Self:
         """Return a copy whose sums include the features of the kept rows."""
-        return replace(self._with_sums_of_kept(step), kept=()) if self.kept else self
-
-    def _with_sums_of_kept(self, step: Step) -> Self:
-        return self._with_sums_of(self.kept, step)
+        if not self.kept:
+            return self
+        batches, n_rows = self.kept, sum(batch.X.shape[0] for batch in self.kept)
+        value = replace(self, kept=())
+        value = value.with_best_sigma_of(lambda draw: draw(batches), n_rows)
+        return value._with_sums_of(batches, step)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
         value = super().fitted(batch, step)
@@ -135,7 +138,7 @@ class MapSums(LearnedValue):
         return value
 
     def _check_same_map(self, other: Self) -> None:
-        if not same(self.source, other.source):
+        if not same(map_of(self.sampler), map_of(other.sampler)):
             raise ValueError(
                 "merge requires the same fitted sampler in both estimators, but these "
                 "two were fitted on different data or with different seeds. Fit one "
@@ -143,12 +146,6 @@ class MapSums(LearnedValue):
                 "or use a sampler that does not depend on the rows, with a number for "
                 "sigma, center=False and an integer for random_state."
             )
-
-    # --------------------------------------------------------------------- map
-    @cached_property
-    def source(self) -> FeatureMap | TransformerMixin | None:
-        """The feature map or fitted transformer that computes the features, or None."""
-        return map_of(self.sampler)
 
     def without_map(self) -> Self:
         """Return a copy without the sampler, so that less data is transferred."""
@@ -175,7 +172,15 @@ def frozen_sampler(sampler: Transformer | None) -> Transformer | None:
 def _fitted_with(sampler: Transformer, batch: Batch) -> tuple[Transformer, bool]:
     """Return a copy that is also fitted to a batch, and whether its map is fixed."""
     if isinstance(sampler, LifeCycle):
-        return with_rows(sampler, *batch[:3]), False
+        own = sampler._batch_of_rows(*batch[:3])
+        if "_value" in vars(sampler):
+            return with_value(sampler, sampler._value.plus(own)), False
+        sampler._validate_params()
+        value, X = sampler._empty_value(own).plus(own), batch.X
+        noted = {"n_features_in_": X.shape[1], "_fit_namespace": fit_namespace_of(X)}
+        sampler = with_value(sampler, value, noted)
+        sampler._note_params()
+        return sampler, False
     sampler = copy.deepcopy(sampler)  # a deep copy, because fitting may change any part
     in_batches = hasattr(sampler, "partial_fit")
     # a transformer without partial_fit is only fitted to the first batch
