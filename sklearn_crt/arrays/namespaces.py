@@ -254,6 +254,8 @@ def to_namespace_of(values: Any, rows: Any) -> Any:
     """Convert targets, weights or results to the library and device of the rows."""
     if values is None or rows is values:
         return values
+    if isinstance(rows, np.ndarray) and isinstance(values, np.ndarray):
+        return values
     if not is_foreign(rows):
         if not is_foreign(values):
             return values
@@ -274,6 +276,16 @@ def float_types(X: Array) -> list[Any]:
     xp: Namespace = namespace_of(X)
     known = supported_float_dtypes(xp, array_device(X))
     return [dtype for dtype in known if dtype in (xp.float64, xp.float32)]
+
+
+def float_type_of(table: Any) -> type[np.floating]:
+    """Return float32 for a table all of whose columns have this dtype, else float64.
+
+    This is the type of the results for a table of any library.
+    """
+    types = getattr(table, "dtypes", [getattr(table, "dtype", None)])
+    single = all(str(dtype).lower().endswith("float32") for dtype in types)
+    return np.float32 if single else np.float64
 
 
 def type_name(rows: Any) -> str:

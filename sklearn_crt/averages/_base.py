@@ -12,6 +12,7 @@ from sklearn.utils import get_tags
 from .._compat import ARRAY_API, available_if, warn
 from ..arrays.namespaces import (
     Array,
+    float_type_of,
     float_types,
     is_foreign,
     namespace_of,
@@ -19,7 +20,6 @@ from ..arrays.namespaces import (
     taken,
     to_host,
     to_namespace_of,
-    type_name,
 )
 from ..arrays.threads import blas_within_processors
 from ..arrays.validation import validate_rows
@@ -229,22 +229,13 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         """Return results with one column per average, in the shape users expect."""
         return values
 
-    @staticmethod
-    def _float_type(X):
-        if is_foreign(X):
-            return np.dtype(type_name(X)).type
-        # the columns of a DataFrame may have different dtypes
-        types = getattr(X, "dtypes", [getattr(X, "dtype", None)])
-        single = all(str(dtype).lower() == "float32" for dtype in types)
-        return np.float32 if single else np.float64
-
     def _cast(self, values, X):
         """Return results in the data type and the array library of the user's X."""
-        xp = namespace_of(values)
-        if not is_foreign(X) or on_host(values):
-            values = xp.astype(values, self._float_type(X), copy=False)
-            return to_namespace_of(values, X)
-        known = float_types(X)
+        if not is_foreign(X):
+            return values.astype(float_type_of(X), copy=False)
+        if on_host(values):
+            return to_namespace_of(values.astype(float_type_of(X), copy=False), X)
+        xp, known = namespace_of(values), float_types(X)
         return xp.astype(values, X.dtype if X.dtype in known else known[0], copy=False)
 
     def _warn_after_fit(self, batch: Batch) -> None:

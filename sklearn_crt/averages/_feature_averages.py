@@ -253,14 +253,15 @@ class KernelFeatures(Value):
         """
         total, groups = self.total, None
         weights = self.targets.weight(total.sums)
+        like = like_table(X)
         with np.errstate(over="ignore"):  # a wider dtype is used if this overflows
-            size = asarray_like(np.abs(total.sums).max(), like_table(X))
-        dtype = type_for_weights(size, self.targets.product_type(X))
-        sums = total.to(X, dtype)
+            size = asarray_like(np.abs(total.sums).max(), like)
+        dtype = type_for_weights(size, self.targets.product_type(like))
+        sums = total.to(like, dtype)
         workspace = Workspace()
         chunks = log_features_of(self.source, X, False, workspace)
         for rows, mantissa, exponent in chunks:
-            if on_host(X) and not isinstance(self.source, FeatureMap):
+            if not isinstance(self.source, FeatureMap) and on_host(X):
                 _check_size(mantissa, sums.sums)
             cancels = find_cancelling(mantissa, total.signed)
             if cancels is None:

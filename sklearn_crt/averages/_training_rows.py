@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils import check_scalar
 
 from .._compat import available_if
-from ..arrays.namespaces import taken, to_host
+from ..arrays.namespaces import float_type_of, taken, to_host
 from ..life_cycle.fitted import computed_once
 from ..life_cycle.intervals import Distribution, weighted_quantiles
 from ..rows import Rows, TableLike
@@ -168,7 +168,6 @@ class RowWeightsMixin:
     """Methods that return the weights of training rows or prototypes in predictions."""
 
     _cast: Any
-    _float_type: Any
     _query: Any
 
     @available_if(stores_rows)
@@ -254,7 +253,7 @@ class RowWeightsMixin:
                 order = np.argpartition(-np.abs(some), n_largest - 1, axis=1)
                 np.put_along_axis(some, order[:, n_largest:], 0, axis=1)
             blocks.append(sparse.csr_array(some))
-        found = sparse.vstack(blocks, format="csr").astype(self._float_type(X))
+        found = sparse.vstack(blocks, format="csr").astype(float_type_of(X))
         # positions of training rows with weight 0, which prototypes do not record
         dropped = getattr(value, "dropped", ())
         if not dropped:

@@ -12,7 +12,6 @@ from ..arrays.namespaces import (
     asarray_like,
     clipped,
     constant,
-    like_table,
     namespace_of,
     to_host,
     transposed,
@@ -78,10 +77,9 @@ class FeatureSums(NamedTuple):
             return FeatureSums(self.total or other.total, signed)
         return FeatureSums(self.total.plus(other.total), signed)
 
-    def to(self, X: Any, dtype: Any) -> FeatureSums:
-        """Convert the sums to the array library of X and to a data type."""
+    def to(self, like: Array, dtype: Any) -> FeatureSums:
+        """Convert the sums to the library of an array and to a data type."""
         sums, log_scale = self.total
-        like = like_table(X)
         values = asarray_like(sums, namespace_of(like).astype(like, dtype))
         return FeatureSums(LogSum(values, asarray_like(log_scale, like)), self.signed)
 
