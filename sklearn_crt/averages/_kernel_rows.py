@@ -319,7 +319,14 @@ class KernelRows(Value):
         weights = xp.astype(weights, float_types(weights)[0])
         if on_host(X) and np.all(weights == 1):
             weights = None
-        return StoredRows(frame, kind, rows, weights, columns, stacked)
+        return StoredRows(
+            frame=frame,
+            kind=kind,
+            rows=rows,
+            weights=weights,
+            columns=columns,
+            stacked=stacked,
+        )
 
     def frame(self, X: Rows) -> tuple[Frame, type | None]:
         """Return the frame of the rows, and the type to which they are converted.

@@ -232,7 +232,13 @@ class OutOfFoldErrors(Value):
     def unknown(cls, batch: Any) -> OutOfFoldErrors:
         """Return the errors of a single row, which are unknown."""
         nothing = np.zeros((0, batch.y.shape[1]))
-        return cls(None, nothing, np.zeros(0), 1.0, np.zeros(0, np.intp))
+        return cls(
+            shrinkage=None,
+            ratios=nothing,
+            weights=np.zeros(0),
+            of_new=1.0,
+            fold_of_row=np.zeros(0, np.intp),
+        )
 
     @property
     def n_rows(self) -> int:
@@ -332,7 +338,13 @@ class Recalibration(Value):
         shares = (counts + added * present / present.sum()) / (1 + added)
         shares = np.maximum(shares, _TINY)
         zeros, proportion = np.zeros(n_classes), added / (1 + added)
-        start = cls(1.0, zeros, shares, proportion, len(codes))
+        start = cls(
+            slope=1.0,
+            biases=zeros,
+            shares=shares,
+            proportion=proportion,
+            n_rows=len(codes),
+        )
         if n_classes == 1:
             return start
         logs, each = start._log_ratios(probabilities), np.arange(len(codes))

@@ -191,7 +191,15 @@ class SupervisedLifeCycle(OutOfFoldMixin, TargetsLifeCycle):
             sample_weight = read_weights(X, sample_weight) * taken(own, y)
         X, y, weights, dropped = weighted_rows(X, y, sample_weight)
         numbers = None if groups is None else group_numbers(groups, n_given, dropped)
-        return Batch(X, y, weights, n_given, dropped, factors, numbers)
+        return Batch(
+            X=X,
+            y=y,
+            weights=weights,
+            n_given=n_given,
+            dropped=dropped,
+            class_weight=factors,
+            groups=numbers,
+        )
 
     def _value_for(self, batch: Batch, step: Step = no_step) -> Any:
         if self.metric is None and batch.groups is None:

@@ -78,7 +78,14 @@ class TrainingRows:
         varies, mean, deviation = varying_columns(targets, weights)
         targets = (targets[:, varies] - mean) / deviation
         codes = codes if by_class else targets
-        return cls(X, weights, codes, targets, eps, by_class)
+        return cls(
+            X=X,
+            weights=weights,
+            codes=codes,
+            targets=targets,
+            eps=eps,
+            by_class=by_class,
+        )
 
     @cached_property
     def n_held(self) -> int:
@@ -272,7 +279,15 @@ class Learner:
         metric, slopes = place.T @ products @ place, (components * (share @ D)) @ place
         deviation = np.zeros(X.shape[1])
         deviation[features.kept] = features.deviation
-        return Metric(method, scores, features, components, slopes, metric, deviation)
+        return Metric(
+            method=method,
+            scores=scores,
+            features=features,
+            components=components,
+            slopes=slopes,
+            metric=metric,
+            deviation=deviation,
+        )
 
 
 def learn_evidence(

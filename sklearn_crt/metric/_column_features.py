@@ -57,12 +57,26 @@ class ColumnFeatures(Value):
             gaps = np.diff(found, prepend=-np.inf)
             knots.append(found[gaps > _CLOSEST * width])
         none = np.zeros(0)
-        first = cls(kept, center, deviation, tuple(knots), none, none)
+        first = cls(
+            kept=kept,
+            center=center,
+            deviation=deviation,
+            knots=tuple(knots),
+            means=none,
+            scales=none,
+        )
         raw = first._raw(X)
         means = share @ raw
         scales = np.sqrt(share @ (raw - means) ** 2)
         scales[scales <= _CONSTANT_FEATURE] = 1.0
-        return cls(kept, center, deviation, tuple(knots), means, scales)
+        return cls(
+            kept=kept,
+            center=center,
+            deviation=deviation,
+            knots=tuple(knots),
+            means=means,
+            scales=scales,
+        )
 
     @property
     def has_hats(self) -> bool:

@@ -346,7 +346,7 @@ class LearnedMetric(
         y = self._labels_or_numbers(np.asarray(y))
         n_given = X.shape[0]
         X, y, weights, dropped = weighted_rows(X, y, sample_weight)
-        return Batch(X, y, weights, n_given, dropped)
+        return Batch(X=X, y=y, weights=weights, n_given=n_given, dropped=dropped)
 
     def _empty_value(self, batch: Any) -> MetricValue:
         n_features, n_components = self.n_features_in_, self.n_components

@@ -198,7 +198,13 @@ class TableReader:
             formats.append(form)
             dated.append(_has_dates(column) if kind == CATEGORY else None)
         levels = [np.zeros(0) if kind == CATEGORY else None for kind in kinds]
-        return cls(tuple(kinds), names, tuple(formats), tuple(levels), tuple(dated))
+        return cls(
+            kinds=tuple(kinds),
+            names=names,
+            formats=tuple(formats),
+            levels=tuple(levels),
+            dated=tuple(dated),
+        )
 
     def __add__(self, other: TableReader) -> TableReader:
         """Combine the readers of two tables with the same columns."""

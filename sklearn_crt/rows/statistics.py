@@ -113,7 +113,15 @@ class ColumnMoments:
         mean = first + rest
         rest = rest - (mean - first)
         variance = np.maximum(variance, 0)
-        return cls(weight, mean, rest, variance, mean_abs, minimum, n_rows)
+        return cls(
+            weight=weight,
+            mean=mean,
+            rest=rest,
+            variance=variance,
+            mean_abs=mean_abs,
+            minimum=minimum,
+            n_rows=n_rows,
+        )
 
     @classmethod
     def _of_sparse(cls, X: sparse.csr_array, weights: np.ndarray) -> ColumnMoments:
@@ -134,12 +142,27 @@ class ColumnMoments:
         total = mean + rest
         rest = rest - (total - mean)
         n_rows = int(np.count_nonzero(weights))
-        return cls(weight, total, rest, variance, share @ abs(X), minimum, n_rows)
+        return cls(
+            weight=weight,
+            mean=total,
+            rest=rest,
+            variance=variance,
+            mean_abs=share @ abs(X),
+            minimum=minimum,
+            n_rows=n_rows,
+        )
 
     @classmethod
     def _of_nothing(cls, n_features: int) -> ColumnMoments:
         zero = np.zeros(n_features)
-        return cls(0.0, zero, zero, zero, zero, np.full(n_features, np.inf))
+        return cls(
+            weight=0.0,
+            mean=zero,
+            rest=zero,
+            variance=zero,
+            mean_abs=zero,
+            minimum=np.full(n_features, np.inf),
+        )
 
     def __add__(self, other: ColumnMoments) -> ColumnMoments:
         """Return the statistics of both sets of rows together."""
@@ -149,13 +172,14 @@ class ColumnMoments:
         step = self.rest + share * gap
         mean = self.mean + step
         return ColumnMoments(
-            weight,
-            mean,
-            step - (mean - self.mean),
-            (1 - share) * (self.variance + share * gap**2) + share * other.variance,
-            (1 - share) * self.mean_abs + share * other.mean_abs,
-            np.minimum(self.minimum, other.minimum),
-            self.n_rows + other.n_rows,
+            weight=weight,
+            mean=mean,
+            rest=step - (mean - self.mean),
+            variance=(1 - share) * (self.variance + share * gap**2)
+            + share * other.variance,
+            mean_abs=(1 - share) * self.mean_abs + share * other.mean_abs,
+            minimum=np.minimum(self.minimum, other.minimum),
+            n_rows=self.n_rows + other.n_rows,
         )
 
     @property

@@ -372,7 +372,14 @@ class CentersRBFSampler(
             given = validated_centers(centers, size, batch.X.shape[1])
             centers = "array"
         whiten, seed = self.whiten, statistics.seed[0]
-        choices = _CenterChoices(sigma, size, centers, whiten, seed, given)
+        choices = _CenterChoices(
+            sigma=sigma,
+            n_components=size,
+            centers=centers,
+            whiten=whiten,
+            seed=seed,
+            given_centers=given,
+        )
         return CentersValue(choices, statistics)
 
     def _validate(self, X, *, reset):

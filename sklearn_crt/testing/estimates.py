@@ -174,7 +174,9 @@ def block_estimates(
     """Return independent kernel estimates, one per block of frequencies of one fit."""
     # X, Y (n_X, n_features) -> (n_blocks, n_X, n_Y)
     block = X.shape[1] if block is None else block
-    draws = Draws(sampler, X, Y, [(n_blocks, block)], random_state)
+    draws = Draws(
+        sampler=sampler, X=X, Y=Y, sizes=[(n_blocks, block)], random_state=random_state
+    )
     return draws.blocks(n_blocks, block)
 
 

@@ -183,7 +183,14 @@ class LinearAttention(MapsOfHeads):
         if others:
             seeds = [self._rng.randint(2**31 - 1) for _ in others]
             self.other_maps = nn.ModuleList(
-                FarField(one, sizes, momentum, seed, redraw_interval, **place)
+                FarField(
+                    sampler=one,
+                    sizes=sizes,
+                    momentum=momentum,
+                    random_state=seed,
+                    redraw_interval=redraw_interval,
+                    **place,
+                )
                 for one, seed in zip(others, seeds, strict=True)
             )
 

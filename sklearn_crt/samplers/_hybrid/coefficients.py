@@ -330,7 +330,14 @@ class GaussianCoefficient(BaseFeatureSampler):
         P = np.ones((1, d))
         if self.query_matrix is not None:
             P = _square_or_row(self.query_matrix, "query_matrix", d)
-        return LinearImagesMap(base.frame, base.n_components, base, 1.0, P, -M)
+        return LinearImagesMap(
+            frame=base.frame,
+            n_components=base.n_components,
+            base=base,
+            weight=1.0,
+            query_matrix=P,
+            key_matrix=-M,
+        )
 
     @property
     def phase_(self) -> float:
