@@ -33,6 +33,7 @@ from .._compat import (
 
 Array = Any  # an array of any library that follows the array API standard
 Namespace = Any
+DType = Any  # a data type of any library
 
 
 def namespace_of(*arrays: Array) -> Namespace:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -25,6 +25,9 @@ from ._base import BaseNadarayaWatson
 from ._class_probabilities import Smoothing, class_shares, normalised, probabilities
 from ._fitted_averages import RowAverages
 from ._targets import OneHot
+
+if TYPE_CHECKING:
+    from ..metric import LearnedMetric
 
 
 class NadarayaWatsonClassifier(
@@ -223,7 +226,7 @@ class NadarayaWatsonClassifier(
         sigma: Sigma = "auto",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         calibrate: bool = True,
-        metric: Any = None,
+        metric: LearnedMetric | None = None,
     ):
         self.kernel = kernel
         self.sigma = sigma

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
@@ -42,7 +42,7 @@ from ..samplers._kernel_parameter import RowKernel
 from ._local_fits import LocalLinear, Planes
 from ._targets import Targets
 
-Part = tuple[Any, ...]  # rows, targets, weights and, for prototypes, second moments
+Part = tuple[Array, ...]  # rows, targets, weights and, for prototypes, second moments
 _BYTES = 2**24  # maximum size of an array of pairwise weights
 _SEED = 0, 0, 0, 1  # seed of samples of training rows
 CUT = 1e-13  # the smallest weights are set to zero if they sum to at most this
@@ -98,7 +98,7 @@ def _added(one: LogSum, two: LogSum) -> LogSum:
     """Return the sums of both objects, in which logs are relative to a common scale."""
     xp = namespace_of(one.log_scale)
     log_scale = xp.maximum(one.log_scale, two.log_scale)
-    values: Any = 0.0
+    values: Array = 0.0
     for part in (one, two):
         gap = at_least(part.log_scale - log_scale, -1e4)  # weights below vanish
         total, entropy = part.values[:, :1], part.values[:, 1:]
@@ -158,7 +158,7 @@ class KernelRows(Value):
     origin: np.ndarray  # (n_features,)
 
     @cached_property
-    def _stored(self) -> dict[tuple[Any, bool], StoredRows]:
+    def _stored(self) -> dict[tuple[Hashable, bool], StoredRows]:
         return {}
 
     def with_targets(self, targets: Targets) -> KernelRows:
@@ -213,7 +213,7 @@ class KernelRows(Value):
         Only sums that underflow are rescaled.
         """
         n_queries, n_rows = queries.shape[0], stored.rows.shape[0]
-        dtype, targets, values = queries.dtype, self.targets, cast(Any, 0.0)
+        dtype, targets, values = queries.dtype, self.targets, cast(Array, 0.0)
         # the weights of distant queries are set to zero here and recomputed below
         is_near = queries.sq_norms <= _LARGEST_NORM[dtype.itemsize]
         row_term = np.where(is_near, _norm_term(queries), -np.inf)
@@ -417,8 +417,9 @@ class DrawnRows(NamedTuple):
     def of(cls, weights: np.ndarray, size: int) -> DrawnRows:
         """Draw at most ``size`` rows, given the weights of all training rows."""
         places = np.arange(len(weights))[:, None]
-        options: Any = {"seed": _SEED, "size": size, "by_weight": True}
-        drawn = RowSample.of(places, None, weights, **options)
+        drawn = RowSample.of(
+            places, None, weights, seed=_SEED, size=size, by_weight=True
+        )
         order = np.argsort(drawn.priorities, kind="stable")
         return cls(drawn.X[order, 0], drawn.weights[order], weights)
 

@@ -5,23 +5,28 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array
 from sklearn.utils import gen_batches
 
 from .._compat import cached_property
 from ..arrays.namespaces import (
     Array,
+    DType,
     asarray_like,
     float_types,
     namespace_of,
     taken,
     to_host,
 )
+from ..arrays.validation import as_kind
 from ..rows import Inputs
 from ._targets import ClassCounts, TargetMoments, Targets
+
+if TYPE_CHECKING:
+    from ._prototypes import Points
 
 ALPHAS = np.inf, 10.0, 1.0, 1e-1, 1e-2, 1e-3, 1e-4, 0.0  # inf: kernel average
 _ROWS = 2**14  # number of rows whose products are held in memory at a time
@@ -112,7 +117,7 @@ class LocalLinear(Targets):
         return x if self.basis is None else x @ asarray_like(self.basis, x)
 
     def encode(
-        self, y: Array, weights: Array, dtype: Any = None, *of_rows: Any
+        self, y: Array, weights: Array, dtype: DType = None, *of_rows: Inputs | Array
     ) -> Array:
         """Return the weighted targets, rows, and products of both with the rows."""
         # (n, k), (n, d), (n, d (d + 1) / 2 + n_averages d)
@@ -121,7 +126,7 @@ class LocalLinear(Targets):
         return namespace_of(whole).astype(weights, whole.dtype)[:, None] * whole
 
     def prepared(
-        self, y: Array, weights: Array, dtype: Any, *of_rows: Any
+        self, y: Array, weights: Array, dtype: DType, *of_rows: Inputs | Array
     ) -> tuple[Array, ...]:
         """Return targets and rows without weights and, for prototypes, their products.
 
@@ -136,7 +141,7 @@ class LocalLinear(Targets):
         columns = xp.concat([self.plain.encode(y, ones, wide), x], axis=1)
         return columns, *(self._with_products(columns, about) for about in spread)
 
-    def _with_products(self, columns: Array, spread: Any = None) -> Array:
+    def _with_products(self, columns: Array, spread: Array | None = None) -> Array:
         """Return the targets, the rows and their products, without weights."""
         x = columns[:, self._n_plain :]
         products = _products(x, columns[:, : self.n_averages])
@@ -240,7 +245,7 @@ class LocalLinear(Targets):
         return n_features * (n_features + 1) // 2 + self.n_averages * n_features
 
     def spread_of(
-        self, points: Any, share: np.ndarray, labels: np.ndarray
+        self, points: Points, share: np.ndarray, labels: np.ndarray
     ) -> csr_array:
         """Return the central second moments of the rows in each group of points.
 
@@ -252,7 +257,7 @@ class LocalLinear(Targets):
             # the moments would take d^2 / 2 numbers per prototype; without them, linear
             # functions are fitted to the means of the groups
             return csr_array((labels.max() + 1, points.spread.shape[1]))
-        x = np.asarray(rows.toarray() if issparse(rows) else rows, np.float64)
+        x = np.asarray(as_kind(rows, np.ndarray), np.float64)
         t = self.plain.encode(y, np.ones(len(y)), np.float64)[:, : self.n_averages]
         mean = csr_array((share, (labels, np.arange(len(y)))))
         mean_x, mean_t = mean @ x, mean @ t

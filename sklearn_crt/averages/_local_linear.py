@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,9 @@ from ._fitted_averages import RowAverages
 from ._local_fits import LocalLinear, Slopes
 from ._prototypes import Prototypes
 from ._regressor import NadarayaWatsonRegressor
+
+if TYPE_CHECKING:
+    from ..metric import LearnedMetric
 
 _ALPHA_CONSTRAINTS = [
     StrOptions({"auto"}),
@@ -252,7 +255,7 @@ class LocalLinearRegressor(LocalLinearMixin, NadarayaWatsonRegressor):
         sigma: Sigma = "auto",
         alpha: float | ArrayLike | Literal["auto"] = "auto",
         clip: bool = False,
-        metric: Any = None,
+        metric: LearnedMetric | None = None,
     ):
         super().__init__(kernel, sigma=sigma, metric=metric)
         self.alpha = alpha
@@ -365,7 +368,7 @@ class LocalLinearClassifier(LocalLinearMixin, NadarayaWatsonClassifier):
         alpha: float | ArrayLike | Literal["auto"] = "auto",
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         calibrate: bool = True,
-        metric: Any = None,
+        metric: LearnedMetric | None = None,
     ):
         super().__init__(
             kernel,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -30,6 +30,9 @@ from ._kernel_rows import (
 from ._sigma_choice import is_significant
 from ._targets import RegressionTargets
 from ._training_rows import N_LEFT_OUT, ComparedRows, Similarity
+
+if TYPE_CHECKING:
+    from ..metric import LearnedMetric
 
 # The noise variance usually varies more slowly than the mean of the targets, so
 # residuals are weighted by a wider kernel, whose sigma is multiplied by the first
@@ -318,7 +321,7 @@ class NadarayaWatsonRegressor(
         kernel: KernelLike = "gaussian",
         *,
         sigma: Sigma = "auto",
-        metric: Any = None,
+        metric: LearnedMetric | None = None,
     ):
         self.kernel = kernel
         self.sigma = sigma

@@ -389,9 +389,9 @@ class SampledRows:
 
     @classmethod
     def of(
-        cls, batches: Sequence[tuple[Any, ...]], targets: Targets, n_before: int = 0
+        cls, batches: Sequence[Batch], targets: Targets, n_before: int = 0
     ) -> SampledRows:
-        """Draw a sample from batches, which are tuples (X, y, weights, ...).
+        """Draw a sample from consecutive batches.
 
         ``n_before`` is the number of rows before the first of these rows.
         """

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from .._values import Value
-from ..arrays.namespaces import Array, asarray_like, float_types, namespace_of, to_host
+from ..arrays.namespaces import (
+    Array,
+    DType,
+    asarray_like,
+    float_types,
+    namespace_of,
+    to_host,
+)
 from ..rows import Inputs, Rows
+
+if TYPE_CHECKING:
+    from ._prototypes import Points
 
 _ENCODED_ROWS = 2**16  # rows of other libraries whose classes are encoded at a time
 
@@ -27,7 +37,7 @@ class Targets(Value, ABC):
 
     @abstractmethod
     def encode(
-        self, y: Array, weights: Array, dtype: Any = None, *of_rows: Any
+        self, y: Array, weights: Array, dtype: DType = None, *of_rows: Inputs | Array
     ) -> Array:
         """Encode targets as the columns that enter kernel sums, (n_rows, n_columns).
 
@@ -36,12 +46,12 @@ class Targets(Value, ABC):
         """
 
     def prepared(
-        self, y: Array, weights: Array, dtype: Any, *of_rows: Any
+        self, y: Array, weights: Array, dtype: DType, *of_rows: Inputs | Array
     ) -> tuple[Array, ...]:
         """Return the arrays to store for the targets, with one entry per row."""
         return (self.encode(y, weights, dtype, *of_rows),)
 
-    def product_type(self, X: Rows) -> Any:
+    def product_type(self, X: Rows) -> DType:
         """Return the data type for products of features with sums of targets.
 
         The widest type preserves small differences between sums of large targets.
@@ -88,7 +98,7 @@ class Targets(Value, ABC):
         return 0
 
     def spread_of(
-        self, points: Any, share: np.ndarray, labels: np.ndarray
+        self, points: Points, share: np.ndarray, labels: np.ndarray
     ) -> csr_array:
         """Return the central second moments of the rows in each group of points."""
         return csr_array((labels.max() + 1, 0))
@@ -118,7 +128,7 @@ class OneHot(Targets):
     are_labels = True
 
     def encode(
-        self, y: Array, weights: Array, dtype: Any = None, *of_rows: Any
+        self, y: Array, weights: Array, dtype: DType = None, *of_rows: Inputs | Array
     ) -> Array:
         if isinstance(y, np.ndarray):
             found = np.zeros((y.size, self.n_averages), dtype=dtype)
@@ -128,7 +138,7 @@ class OneHot(Targets):
         here = y[:, None] == asarray_like(np.arange(self.n_averages), y)
         return xp.astype(here, dtype) * xp.astype(weights, dtype)[:, None]
 
-    def product_type(self, X: Any) -> Any:
+    def product_type(self, X: Rows) -> DType:
         return X.dtype
 
     def weight(self, sums: Array) -> Array:
@@ -153,7 +163,7 @@ class RegressionTargets(Targets):
     are_labels = False
 
     def encode(
-        self, y: Array, weights: Array, dtype: Any = None, *of_rows: Any
+        self, y: Array, weights: Array, dtype: DType = None, *of_rows: Inputs | Array
     ) -> Array:
         xp = namespace_of(y)
         weights = xp.astype(weights, float_types(y)[0])[:, None]

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from sklearn.neighbors import NearestNeighbors
     from sklearn.preprocessing import StandardScaler
 
+    from ..samplers._kernel_parameter import KernelLike
+    from ._base import BaseNadarayaWatson
+
 N_LEFT_OUT = 2000  # number of training rows, each of which is compared with all others
 _N_NEIGHBORS = 5
 # Rows with scores below _LEAST_SCORE count as unlike the training rows. Distances are
@@ -133,7 +136,7 @@ class Similarity:
         return np.minimum(self.logs.shares_below(logs + _TIES[0]), closeness)
 
 
-def keeps_all_rows(model: Any) -> bool:
+def keeps_all_rows(model: BaseNadarayaWatson) -> bool:
     """Return True if all training rows are stored; otherwise raise AttributeError."""
     if isinstance(kernel_of_model(model), Prototypes):
         raise AttributeError(
@@ -144,7 +147,7 @@ def keeps_all_rows(model: Any) -> bool:
     return stores_rows(model)
 
 
-def kernel_of_model(model: Any) -> Any:
+def kernel_of_model(model: BaseNadarayaWatson) -> KernelLike | Prototypes:
     """Return the fitted kernel of an estimator, or its parameter before ``fit``."""
     value = vars(model).get("_value")
     if value is None:
@@ -153,7 +156,7 @@ def kernel_of_model(model: Any) -> Any:
     return value.kernel_in_use if value.is_learned else model._fit_params["kernel"]
 
 
-def stores_rows(model: Any) -> bool:
+def stores_rows(model: BaseNadarayaWatson) -> bool:
     """Return True if rows or prototypes are stored; otherwise raise AttributeError."""
     kernel = kernel_of_model(model)
     if not (isinstance(kernel, Prototypes) or is_row_kernel(kernel)):

@@ -13,7 +13,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -41,6 +41,9 @@ from .other_names import (
     refuse_other_kernels,
     refuse_other_parameters,
 )
+
+if TYPE_CHECKING:
+    from ..metric import LearnedMetric
 
 # maximum number of entries of X that are kept before the map is fixed
 KEPT_ENTRIES = 2**22
@@ -81,7 +84,7 @@ class FittedValue(Value, ABC):
 
     # True after data that is only needed for adding rows has been discarded
     is_frozen = False
-    metric: Any = None  # a fitted LearnedMetric, which transforms the rows first
+    metric: LearnedMetric | None = None  # fitted; it transforms the rows first
     owner: ClassVar[str] = "estimator"  # how error messages refer to the estimator
 
     @abstractmethod
@@ -127,7 +130,7 @@ class LearnedValue(FittedValue):
     known: Any = None  # the solution, if ``fitted`` or ``frozen`` has learned it
     n_before: int = 0  # position of the first row, if other values precede this one
     is_frozen: bool = False
-    metric: Any = None
+    metric: LearnedMetric | None = None
     folds: Any = None  # ``OutOfFoldErrors`` or a ``Recalibration``
     folds_of_few: Any = None  # the same for few rows, if frozen or loaded
 

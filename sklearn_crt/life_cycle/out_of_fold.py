@@ -15,7 +15,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from scipy.optimize import minimize
@@ -28,6 +28,9 @@ from .._values import Value
 from ..arrays.namespaces import asarray_like, taken, to_host
 from ..arrays.threads import blas_for_fit
 from .fitted import Batch, LifeCycle, Step, computed_once, no_step, without_value
+
+if TYPE_CHECKING:
+    from ..metric import LearnedMetric
 
 METRIC_CONSTRAINTS = [HasMethods(["fit", "transform"]), None]
 FEW_ROWS = 200  # with fewer rows, intervals use the models of all folds
@@ -421,7 +424,9 @@ def group_numbers(groups: Any, n_rows: int, dropped: np.ndarray) -> np.ndarray:
     return numbers
 
 
-def fitted_metric(metric: Any, batch: Batch, are_labels: bool) -> Any:
+def fitted_metric(
+    metric: LearnedMetric, batch: Batch, are_labels: bool
+) -> LearnedMetric:
     """Return a copy of a LearnedMetric that is fitted to a batch."""
     y = to_host(batch.y)
     # strings are labels even if there are many different ones
@@ -453,7 +458,7 @@ class OutOfFoldMixin(LifeCycle):
     """
 
     kernel: Any
-    metric: Any = None
+    metric: LearnedMetric | None = None
     # with fewer rows, intervals are based on out-of-fold errors
     _few_rows: int = FEW_ROWS
     _recalibrates_few: bool = False  # whether probabilities of few rows are

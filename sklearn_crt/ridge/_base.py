@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from numbers import Integral, Real
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,6 +34,9 @@ from ..samplers._kernel_parameter import (
 from ._anova_effects import EffectsMixin
 from ._candidate_sums import FEWEST, RidgeSums, Settings
 from ._feature_moments import apply_to_features
+
+if TYPE_CHECKING:
+    from ..metric import LearnedMetric
 
 # weights with a larger mean are unlikely to be counts of repeated rows
 _MOST_MEAN_WEIGHT = 10.0
@@ -69,7 +72,7 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         n_components: int | Literal["auto"] = "auto",
         alpha: float | ArrayLike | Literal["auto"] = "auto",
         fit_intercept: bool = True,
-        metric: Any = None,
+        metric: LearnedMetric | None = None,
         random_state: RandomState = None,
     ):
         self.kernel = kernel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
@@ -13,6 +13,9 @@ from ..rows import Sigma
 from ..samplers._kernel_parameter import KernelLike
 from ._base import BaseRandomFeatureRidge
 from ._feature_moments import apply_to_features
+
+if TYPE_CHECKING:
+    from ..metric import LearnedMetric
 
 
 class RandomFeatureRidgeClassifier(
@@ -223,7 +226,7 @@ class RandomFeatureRidgeClassifier(
         fit_intercept: bool = True,
         class_weight: dict[Any, float] | Literal["balanced"] | None = None,
         calibrate: bool = True,
-        metric: Any = None,
+        metric: LearnedMetric | None = None,
         random_state: RandomState = None,
     ):
         super().__init__(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,9 @@ from ..samplers._kernel_parameter import KernelLike
 from ._base import BaseRandomFeatureRidge
 from ._feature_moments import apply_to_features
 from ._ridge_solution import Solution
+
+if TYPE_CHECKING:
+    from ..metric import LearnedMetric
 
 # The limit for kernels that are learned from the targets. Left-out errors, for which
 # the kernel is kept, are too small unless there are many rows.
@@ -260,7 +263,7 @@ class RandomFeatureRidge(
         alpha: float | ArrayLike | Literal["auto"] = "auto",
         fit_intercept: bool = True,
         clip: bool = True,
-        metric: Any = None,
+        metric: LearnedMetric | None = None,
         random_state: RandomState = None,
     ):
         super().__init__(
