@@ -45,13 +45,13 @@ from ._feature_averages import N_EFFECTIVE, ApproximationError, FeatureAverages
 from ._fitted_averages import Averages, ExactAverages
 from ._kernel_rows import kernel_totals
 from ._prototypes import Prototypes, prototype_averages
-from ._targets import Targets
-from ._training_rows import (
+from ._row_weights import (
     RowWeightsMixin,
     Similarity,
     keeps_all_rows,
     kernel_of_model,
 )
+from ._target_columns import Targets
 
 _N_CHECKED = 256  # number of training rows at which features are checked
 _FEW_FEATURES = 25  # with fewer effective features, relative errors exceed 1 / 5

@@ -24,7 +24,7 @@ from ..sums.feature_sums import trust
 from ._base import BaseNadarayaWatson
 from ._class_probabilities import Smoothing, class_shares, normalised, probabilities
 from ._fitted_averages import RowAverages
-from ._targets import OneHot
+from ._target_columns import OneHot
 
 if TYPE_CHECKING:
     from ..metric import LearnedMetric

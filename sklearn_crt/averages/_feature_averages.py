@@ -74,7 +74,7 @@ from ..sums.map_sums import (
 from ._fitted_averages import Averages
 from ._kernel_rows import KernelSums
 from ._sigma_choice import Comparison, SampledRows, best_multiple_of_sampler
-from ._targets import Targets
+from ._target_columns import Targets
 
 # averages hardly vary if mean inner product / mean squared norm exceeds this ratio
 _ALIKE = 0.6

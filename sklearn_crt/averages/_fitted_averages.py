@@ -30,7 +30,7 @@ from ._sigma_choice import (
     OCTAVES,
     best_multiple,
 )
-from ._targets import Targets
+from ._target_columns import Targets
 
 if TYPE_CHECKING:
     from ._prototypes import Prototypes

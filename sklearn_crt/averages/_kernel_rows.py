@@ -40,7 +40,7 @@ from ..rows import DenseInputs, Frame, Inputs, Rows, type_for_weights
 from ..rows.row_sample import RowSample
 from ..samplers._kernel_parameter import RowKernel
 from ._local_fits import LocalLinear, Planes
-from ._targets import Targets
+from ._target_columns import Targets
 
 Part = tuple[Array, ...]  # rows, targets, weights and, for prototypes, second moments
 _BYTES = 2**24  # maximum size of an array of pairwise weights

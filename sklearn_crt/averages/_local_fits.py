@@ -23,7 +23,7 @@ from ..arrays.namespaces import (
 )
 from ..arrays.validation import as_kind
 from ..rows import Inputs
-from ._targets import ClassCounts, TargetMoments, Targets
+from ._target_columns import ClassCounts, TargetMoments, Targets
 
 if TYPE_CHECKING:
     from ._prototypes import Points

@@ -32,7 +32,7 @@ from ..samplers._kernel_parameter import (
 from ._fitted_averages import RowAverages
 from ._kernel_rows import DrawnRows, KernelRows
 from ._sigma_choice import WIDE_OCTAVES, HeldOutRows, best_multiple_left
-from ._targets import Targets
+from ._target_columns import Targets
 
 _N_BINS = 8  # number of groups of rows with similar numerical targets
 

@@ -27,9 +27,9 @@ from ._kernel_rows import (
     log_kernels,
     shares_of,
 )
+from ._row_weights import N_LEFT_OUT, ComparedRows, Similarity
 from ._sigma_choice import is_significant
-from ._targets import RegressionTargets
-from ._training_rows import N_LEFT_OUT, ComparedRows, Similarity
+from ._target_columns import RegressionTargets
 
 if TYPE_CHECKING:
     from ..metric import LearnedMetric

@@ -33,7 +33,7 @@ from ..sums.feature_sums import (
 )
 from ._class_probabilities import probabilities
 from ._kernel_rows import leave_out, log_kernel
-from ._targets import Targets
+from ._target_columns import Targets
 
 OCTAVES = 2.0 ** np.arange(-1, 6)
 # the finer grids around the best octave, for averages and for local linear fits

@@ -13,7 +13,7 @@ from .._compat import cached_property
 from ..arrays.threads import with_one_blas_thread
 from ..averages._local_fits import LocalLinear
 from ..averages._sigma_choice import Best, best_multiple
-from ..averages._targets import OneHot, RegressionTargets
+from ..averages._target_columns import OneHot, RegressionTargets
 from ..life_cycle.fitted import Step, no_step
 from ..maps import Gaussian
 from ..rows import Frame
