@@ -144,7 +144,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         return validate_rows(self, X, reset=False, keep_library=keeps)
 
     @staticmethod
-    def _sums(keys, rows, **options):
+    def _kernel_sums(keys, rows, **options):
         """Yield slices of validated rows and their kernel sums."""
         call = blas_within_processors(rows.shape[0])
         blocks = call(keys.sums, rows, **options)

@@ -256,7 +256,7 @@ class NadarayaWatsonClassifier(
         ``options`` are those of ``KernelRows.sums``.
         """
         blocks, n_unreliable = [], 0
-        sums = self._sums(value.solution, rows, **options)
+        sums = self._kernel_sums(value.solution, rows, **options)
         for _, (scores, _, error, totals) in sums:
             xp = namespace_of(scores)
             prior = asarray_like(value.seen.shares, scores)

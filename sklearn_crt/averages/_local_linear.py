@@ -99,7 +99,7 @@ class LocalLinearMixin(BaseNadarayaWatson):
         targets = keys.targets
         if isinstance(targets, LocalLinear):
             keys = keys.with_targets(targets.solved_for(Slopes))
-            values = joined([sums.scores for _, sums in self._sums(keys, rows)])
+            values = joined([sums.scores for _, sums in self._kernel_sums(keys, rows)])
         else:
             size = rows.shape[0], n_features * targets.n_averages
             values = constant(size, 0.0, rows)

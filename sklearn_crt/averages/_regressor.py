@@ -373,7 +373,7 @@ class NadarayaWatsonRegressor(
         """
         blocks, n_unreliable = [], 0
         options = {} if totals is None else {"measured": True}
-        for _, sums in self._sums(value.solution, rows, **options):
+        for _, sums in self._kernel_sums(value.solution, rows, **options):
             scores, error = sums.scores, sums.error
             if totals is not None:
                 totals.append(sums.totals)
