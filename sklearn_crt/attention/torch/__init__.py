@@ -12,12 +12,13 @@ from ...arrays.namespaces import Namespace, namespace_of, register_namespace
 from ._maps import RandomFeatures
 from ._module import LinearAttention
 from ._positions import rotary, sinusoidal
-from ._replace import calibrate, replace_attention
+from ._replace import calibrate, fit_maps, replace_attention
 
 __all__ = [
     "LinearAttention",
     "RandomFeatures",
     "calibrate",
+    "fit_maps",
     "replace_attention",
     "rotary",
     "sinusoidal",

@@ -21,6 +21,7 @@ from ...rows import Covariance, Frame
 from ...samplers import DERFSampler, OPRFSampler
 from ...samplers._exponential import optimal_A
 from .._features import map_arrays, resolve, stack_heads
+from .._linear import fit_heads
 from .._state import Groups
 
 # names of the buffers that describe groups of frequencies
@@ -52,6 +53,11 @@ def draw_heads(
         _check_blind(sampler, draw(origin, 0), draw(np.eye(d), 0))
     sides = [()] * len(seeds) if found is None else found.covariances()
     maps = [draw(origin, s, *both) for s, both in zip(seeds, sides, strict=True)]
+    return _stacked(sampler, maps, like)
+
+
+def _stacked(sampler, maps, like):
+    """Return the maps of all heads as one map, or raise TypeError."""
     try:
         return stack_heads(maps, like)
     except ValueError as error:
@@ -77,8 +83,8 @@ def _check_blind(sampler, *maps):
             f"{type(sampler).__name__} adapts its feature map to the rows passed to "
             "fit, but a module is created without data, so its map would be a "
             "different one. Use feature_map='derf' or 'favor++', which adapt to "
-            "running statistics, or fit the sampler to queries and keys (fit_heads) "
-            "and call linear_attention."
+            "running statistics, or create the module with its default map and call "
+            "fit_maps(model, sampler, batches)."
         )
 
 
@@ -235,15 +241,8 @@ class MapsOfHeads(nn.Module):
         """Create buffers for the maps of all heads and for statistics."""
         self._sampler, self._sizes, self._n_forwards = sampler, sizes, 0
         self._rng, (n_heads, d) = check_random_state(random_state), sizes
-        seeds = self._next_seeds()
-        self._map = draw_heads(sampler, d, seeds)
-        for name, array in arrays_of(self._map).items():
-            self.register_buffer(f"map_{name}", array.to(device, dtype))
-        if not self._map.is_positive:  # groups are formed here, outside compiled code
-            groups = Groups.of(self._map, torch.empty(0, device=device, dtype=dtype))
-            columns = torch.as_tensor(groups.columns, device=device)
-            for name, part in zip(_GROUPS, (columns, groups.counts, groups.shares)):
-                self.register_buffer(name, part, persistent=False)
+        seeds, self._is_fixed = self._next_seeds(), False
+        self._store_map(draw_heads(sampler, d, seeds), device, dtype)
         self.statistics: Any = None
         self._adapts = isinstance(sampler, DERFSampler)  # DERF uses covariances
         if self._adapts or isinstance(sampler, OPRFSampler):
@@ -257,6 +256,32 @@ class MapsOfHeads(nn.Module):
         # cached map for evaluation, and the state of the buffers it was computed from
         self._kept: Any = None
 
+    def _store_map(self, feature_map, device, dtype):
+        """Create buffers for a map with an axis for the heads."""
+        self._map = feature_map
+        for name, array in arrays_of(feature_map).items():
+            self.register_buffer(f"map_{name}", array.to(device, dtype))
+        if not feature_map.is_positive:  # groups are formed here, outside compiled code
+            groups = Groups.of(feature_map, torch.empty(0, device=device, dtype=dtype))
+            columns = torch.as_tensor(groups.columns, device=device)
+            for name, part in zip(_GROUPS, (columns, groups.counts, groups.shares)):
+                self.register_buffer(name, part, persistent=False)
+
+    def _fix_map(self, sampler, queries, keys, *, device, dtype):
+        """Fit a sampler to the rows of each head, and keep the maps from now on."""
+        # queries (n_heads, n_queries, d), keys (n_heads, n_keys, d)
+        like = torch.empty(1, self._sizes[1], dtype=torch.float64)
+        samplers = fit_heads(sampler, queries.double(), keys.double())
+        heads = [resolve(one, like) for one in samplers]
+        feature_map = _stacked(sampler, heads, like)
+        for name in [*self._buffers]:
+            if name.startswith("map_") or name in (*_GROUPS, "seeds"):
+                del self._buffers[name]
+        self._store_map(feature_map, device, dtype)
+        self._sampler, self.redraw_interval = sampler, None
+        self.statistics, self._adapts, self._is_fixed = None, False, True
+        self._A = self._kept = None
+
     def redraw_(self) -> Self:
         """Draw new frequencies in place, for instance every few hundred training steps.
 
@@ -264,7 +289,17 @@ class MapsOfHeads(nn.Module):
         -------
         self : Module
             This module. The running statistics are kept, and DERF is adapted to them.
+
+        Raises
+        ------
+        RuntimeError
+            If the maps were fitted by :func:`fit_maps`.
         """
+        if self._is_fixed:
+            raise RuntimeError(
+                "The feature maps were fitted to queries and keys, so they cannot be "
+                "drawn again without data. Call fit_maps again."
+            )
         self._make_map(self._next_seeds())
         return self
 

@@ -51,9 +51,9 @@ class LinearAttention(MapsOfHeads):
         ``"elu(-)+1"`` or ``"relu"``; or a sampler with ``kernel="softmax"``, which is
         cloned. Each head draws its own frequencies. Other samplers whose map depends on
         the rows raise a TypeError, because no rows are available when the module is
-        created. A list contains r maps, whose outputs are added up with a learned
-        weight for each map and head, as in :func:`~sklearn_crt.attention.fmm_attention`
-        (FMMformer).
+        created; :func:`fit_maps` fits them later. A list contains r maps, whose outputs
+        are added up with a learned weight for each map and head, as in
+        :func:`~sklearn_crt.attention.fmm_attention` (FMMformer).
     n_components : int, default=256
         Number of features per head. Ignored if ``feature_map`` is a sampler, because
         its own ``n_components`` is then used.
@@ -92,6 +92,7 @@ class LinearAttention(MapsOfHeads):
     --------
     replace_attention : Replace the attention layers of an existing model.
     calibrate : Adapt A to batches without training.
+    fit_maps : Fit any sampler to the queries and keys of each head.
     sklearn_crt.attention.linear_attention : The same computation as a function.
 
     Notes
@@ -384,6 +385,19 @@ class LinearAttention(MapsOfHeads):
             output = self._blend(near, fields)
         return self._joined(output, q.dtype, x.ndim == 2), after
 
+    def _queries_and_keys(self, query, key, value, key_padding_mask=None, *_, **__):
+        """Return the queries and the unmasked keys that a call compares, per head."""
+        # -> (n_heads, n_queries, d), (n_heads, n_keys, d)
+        q, k, v = self._project(query, key, value)
+        scores = _key_scores(key_padding_mask, k)
+        q, k, _ = self._placed(q, k, v)
+        keys = k.transpose(1, 2)  # (n_batch, n_keys, n_heads, d)
+        if scores is not None:
+            keys = keys[scores[:, 0] > -torch.inf]
+        return q.transpose(0, 1).flatten(1, 2), keys.reshape(
+            -1, self.num_heads, self.head_dim
+        ).transpose(0, 1)
+
     def _batch_first(self, x):
         if x.ndim == 2:
             return x.unsqueeze(0)
@@ -441,6 +455,11 @@ class LinearAttention(MapsOfHeads):
         -------
         self : Module
             This module. The running statistics are kept, and DERF is adapted to them.
+
+        Raises
+        ------
+        RuntimeError
+            If the maps were fitted by :func:`fit_maps`.
         """
         super().redraw_()
         for one in getattr(self, "other_maps", ()):
