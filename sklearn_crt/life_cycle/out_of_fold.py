@@ -15,7 +15,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 import numpy as np
 from scipy.optimize import minimize
@@ -25,9 +25,18 @@ from sklearn.utils import column_or_1d
 
 from .._compat import HasMethods
 from .._values import Value
-from ..arrays.namespaces import asarray_like, taken, to_host
+from ..arrays.namespaces import Array, asarray_like, taken, to_host
 from ..arrays.threads import blas_for_fit
-from .fitted import Batch, LifeCycle, Step, computed_once, no_step, without_value
+from ..rows import Rows
+from .fitted import (
+    Batch,
+    LearnedValue,
+    LifeCycle,
+    Step,
+    computed_once,
+    no_step,
+    without_value,
+)
 
 if TYPE_CHECKING:
     from ..metric import LearnedMetric
@@ -52,7 +61,9 @@ class OutOfFold(NamedTuple):
     predictions: np.ndarray  # (n, k), numbers or class probabilities
     deviations: np.ndarray | None  # (n, k), relative standard deviations of the errors
     fold_of_row: np.ndarray  # (n,)
-    models: tuple[Any, ...]  # fitted values of the folds; empty if not to be kept
+    models: tuple[
+        LearnedValue, ...
+    ]  # fitted values of the folds; empty if not to be kept
 
 
 def fold_numbers(
@@ -83,11 +94,11 @@ def fold_numbers(
 
 
 def out_of_fold(
-    batch: Any,
+    batch: Batch,
     *,
     are_labels: bool,
-    fitted: Callable[[Any], Any],
-    predict: Callable[[Any, Any], tuple[np.ndarray, np.ndarray | None]],
+    fitted: Callable[[Batch], LearnedValue],
+    predict: Callable[[LearnedValue, Rows], tuple[np.ndarray, np.ndarray | None]],
 ) -> OutOfFold | None:
     """Return out-of-fold predictions for a batch, or None if it has a single fold.
 
@@ -99,7 +110,7 @@ def out_of_fold(
     n_folds = int(fold_of_row.max()) + 1
     if n_folds == 1:
         return None
-    models, found = list[Any](), []
+    models, found = list[LearnedValue](), []
     for fold in range(n_folds):
         train = np.flatnonzero(fold_of_row != fold)
         X, y, weights = (taken(array, train) for array in batch[:3])
@@ -195,7 +206,7 @@ class Shrinkage(Value):
         products = share @ (changes * (y - mean))
         return cls(mean, np.clip(products / np.where(size > 0, size, 1), 0, 1))
 
-    def __call__(self, predictions: Any) -> Any:
+    def __call__(self, predictions: Array) -> Array:
         """Return shrunk predictions, (n, k)."""
         mean, slope = (asarray_like(a, predictions) for a in (self.mean, self.slope))
         return mean + slope * (predictions - mean)
@@ -211,10 +222,12 @@ class OutOfFoldErrors(Value):
     weights: np.ndarray  # (n,)
     of_new: float  # the weight of a new row or group
     fold_of_row: np.ndarray  # (n,)
-    models: tuple[Any, ...] = ()  # values of the folds; empty if there are many rows
+    models: tuple[
+        LearnedValue, ...
+    ] = ()  # values of the folds; empty if there are many rows
 
     @classmethod
-    def of(cls, rows: OutOfFold, batch: Any, *, shrinks: bool) -> OutOfFoldErrors:
+    def of(cls, rows: OutOfFold, batch: Batch, *, shrinks: bool) -> OutOfFoldErrors:
         """Return the errors for a batch of training rows."""
         y, weights = to_host(batch.y), to_host(batch.weights)
         shrinkage = Shrinkage.of(rows.predictions, y, weights) if shrinks else None
@@ -232,7 +245,7 @@ class OutOfFoldErrors(Value):
         )
 
     @classmethod
-    def unknown(cls, batch: Any) -> OutOfFoldErrors:
+    def unknown(cls, batch: Batch) -> OutOfFoldErrors:
         """Return the errors of a single row, which are unknown."""
         nothing = np.zeros((0, batch.y.shape[1]))
         return cls(
@@ -248,7 +261,7 @@ class OutOfFoldErrors(Value):
         """Number of training rows."""
         return len(self.fold_of_row)
 
-    def shrunk(self, predictions: Any) -> Any:
+    def shrunk(self, predictions: Array) -> Array:
         """Return predictions shrunk towards the mean target."""
         return predictions if self.shrinkage is None else self.shrinkage(predictions)
 
@@ -260,7 +273,7 @@ class OutOfFoldErrors(Value):
     def quantiles(
         self,
         levels: np.ndarray,
-        predict: Callable[[Any], tuple[np.ndarray, np.ndarray]],
+        predict: Callable[[LearnedValue | None], tuple[np.ndarray, np.ndarray]],
     ) -> np.ndarray:
         """Return quantiles of the targets of new rows, (n_queries, k, n_levels).
 
@@ -435,7 +448,7 @@ def fitted_metric(
     return found.freeze()
 
 
-def in_metric(value: Any, rows: Any) -> Any:
+def in_metric(value: LearnedValue, rows: Rows) -> Rows:
     """Return rows in the metric of a fitted value, if it has one."""
     return rows if value.metric is None else value.metric._mapped(rows)
 
@@ -465,7 +478,7 @@ class OutOfFoldMixin(LifeCycle):
 
     @abstractmethod
     def _out_of_fold_predictions(
-        self, value: Any, rows: Any
+        self, value: LearnedValue, rows: Rows
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Return predictions, and relative standard deviations of their errors.
 
@@ -473,13 +486,13 @@ class OutOfFoldMixin(LifeCycle):
         intervals are available.
         """
 
-    def _value_with_folds(self, batch: Batch, step: Step = no_step) -> Any:
+    def _value_with_folds(self, batch: Batch, step: Step = no_step) -> LearnedValue:
         """Return the value for all rows, in a metric or with groups."""
         value = self._value_without_folds(batch, step)
         found = self._folds_of_rows(batch)
         return value if found is None else replace(value, folds=found)
 
-    def _value_without_folds(self, batch: Batch, step: Step = no_step) -> Any:
+    def _value_without_folds(self, batch: Batch, step: Step = no_step) -> LearnedValue:
         """Return the value for a batch of all rows, after learning the metric."""
         metric = None
         if self.metric is not None:
@@ -487,11 +500,13 @@ class OutOfFoldMixin(LifeCycle):
             batch = batch._replace(X=metric._mapped(batch.X))
         return replace(self._empty_value(batch).fitted(batch, step), metric=metric)
 
-    def _folds_of_rows(self, batch: Batch) -> Any:
+    def _folds_of_rows(self, batch: Batch) -> OutOfFoldErrors | Recalibration | None:
         """Return what follows from out-of-fold predictions, or None for one label."""
         are_labels = hasattr(self, "classes_")
 
-        def predict(value: Any, X: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        def predict(
+            value: LearnedValue, X: Rows
+        ) -> tuple[np.ndarray, np.ndarray | None]:
             return self._out_of_fold_predictions(value, in_metric(value, X))
 
         with warnings.catch_warnings():  # the fit to all rows has issued them
@@ -509,7 +524,7 @@ class OutOfFoldMixin(LifeCycle):
         shrinks = batch.groups is not None or self.metric is not None
         return OutOfFoldErrors.of(found, batch, shrinks=shrinks)
 
-    def _result_of_folds(self, value: Any) -> Any:
+    def _result_of_folds(self, value: LearnedValue) -> Any:
         """Return the out-of-fold errors, or the recalibration of probabilities.
 
         The result is None if leave-one-out predictions are used instead. For few rows,
@@ -532,7 +547,7 @@ class OutOfFoldMixin(LifeCycle):
             value, "folds_of_few_rows", lambda: call(model._folds_of_rows, batch)
         )
 
-    def _with_params_of_fit(self) -> Any:
+    def _with_params_of_fit(self) -> Self:
         """Return an unfitted copy with the parameters that ``fit`` has used."""
         model = without_value(self)
         for name in self.get_params(deep=False):
@@ -561,7 +576,7 @@ class OutOfFoldMixin(LifeCycle):
         if errors is None:
             return None
 
-        def predict(model: Any) -> tuple[np.ndarray, np.ndarray]:
+        def predict(model: LearnedValue | None) -> tuple[np.ndarray, np.ndarray]:
             if model is None:
                 found = self._out_of_fold_predictions(value, rows)
             else:
