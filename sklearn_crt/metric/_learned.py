@@ -432,10 +432,10 @@ class LearnedMetric(
 
         With few rows, a metric brings training rows with similar targets closer to each
         other than new rows. The next step of a pipeline would choose its parameters for
-        these distances, and its intervals and probabilities would be too certain. If
-        there are fewer than 100 rows per column, the result is therefore cross-fitted,
-        as in :class:`sklearn.preprocessing.TargetEncoder`: it differs from ``fit(X,
-        y).transform(X)``.
+        these distances, so that its intervals would be too short and its probabilities
+        too extreme. If there are fewer than 100 rows per column, the result is
+        therefore cross-fitted, as in :class:`sklearn.preprocessing.TargetEncoder`: it
+        differs from ``fit(X, y).transform(X)``.
 
         Parameters
         ----------
