@@ -15,6 +15,7 @@ from sphinx.util.docutils import SphinxDirective
 import sklearn_crt
 
 BOTH = "Gaussian, softmax"
+POSITIVE = f"{BOTH} (positive=True)"
 SOURCES = {
     "crt": "Chefs' Random Tables",
     "simplex": "Simplex Random Features",
@@ -44,8 +45,8 @@ FAMILIES = {
             ("GeometricSampler", BOTH, "crt", "geometric"),
         ],
         [
-            ("PoissonSampler(positive=True)", BOTH, "crt", "poisson"),
-            ("GeometricSampler(positive=True)", BOTH, "crt", "geometric"),
+            ("PoissonSampler", POSITIVE, "crt", "poisson"),
+            ("GeometricSampler", POSITIVE, "crt", "geometric"),
         ],
     ),
     "Products and sums of other features": (
@@ -54,7 +55,7 @@ FAMILIES = {
             ("ClusteredSampler", BOTH, "hybrid", "hybrid"),
             ("GaussianMixtureSampler", BOTH, "hybrid", "hybrid"),
         ],
-        [("GaussianMixtureSampler(positive=True)", BOTH, "hybrid", "hybrid")],
+        [("GaussianMixtureSampler", POSITIVE, "hybrid", "hybrid")],
     ),
     "Random Fourier features with heavy-tailed frequencies": (
         [
@@ -141,10 +142,7 @@ class SamplerMap(SphinxDirective):
         """Return both drawings; the style sheet shows one of them."""
         for columns in FAMILIES.values():
             for name, *_ in (*columns[0], *columns[1]):
-                eval(
-                    name,
-                    {key: getattr(sklearn_crt, key) for key in sklearn_crt.__all__},
-                )
+                getattr(sklearn_crt, name)  # raises an error if the name is unknown
         return [nodes.raw("", wide(self.uri) + narrow(self.uri), format="html")]
 
     def uri(self, target):
