@@ -102,8 +102,8 @@ class Map(Drawing):
 
 def wide(uri_of):
     """Return the map with one column for each sign."""
-    drawing, width, y = Map(780, uri_of), 305, 1
-    places = 158, 472
+    drawing, width, y = Map(780, uri_of), 285, 1
+    places = 185, 490
     for x, sign in zip(places, SIGNS, strict=True):
         drawing.words(x, y, [sign], "name")
     y += LINE + 8
