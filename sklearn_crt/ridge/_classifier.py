@@ -181,9 +181,11 @@ class RandomFeatureRidgeClassifier(
 
     The penalty and ``sigma`` are those with the lowest log loss of these probabilities,
     computed with :math:`M = 0`, among all penalties whose leave-one-out error is at
-    most 10 % above the lowest error for the same ``sigma``. If there are many classes,
-    the log loss is computed on fewer rows, so that the number of rows times the number
-    of classes is about 65,536.
+    most 10 % above the lowest error for the same ``sigma``. With ``alpha="auto"``, log
+    losses are compared after adding :math:`0.75\sqrt{2t} / n`, with the degrees of
+    freedom t, which corresponds to the factor for the errors of
+    :class:`RandomFeatureRidge`. If there are many classes, the log loss is computed on
+    fewer rows, so that the number of rows times the number of classes is about 65,536.
 
     If each class has at least five rows per column, there are two candidates with one
     ``sigma`` per column: :math:`\sigma_{1/2}` and :math:`\sigma_1`, which the Notes of

@@ -42,7 +42,8 @@ _LEAST_LEFT, _ROUNDING = 1e-10, 30
 # With t degrees of freedom, a fit explains t / n of the noise variance by chance, with
 # a standard deviation of sqrt(2 t) / n. Leave-one-out errors of regressors are compared
 # after adding this multiple of the standard deviation, relative to the error, so that
-# few rows with much noise are not fitted too closely.
+# few rows with much noise are not fitted too closely. For normally distributed errors
+# this adds half of it to the log loss, which is the rule for classifiers.
 _CAUTION = 1.5
 # Errors and log losses with a smaller relative difference count as equal. The errors of
 # models that interpolate hardly depend on the penalty.
@@ -53,6 +54,8 @@ _TIE = 1e-6
 # small tables.
 _NEAR = 1.1
 _EPS = float(np.finfo(np.float64).eps)
+# maximum rounding error of a variance, relative to the noise, in single precision
+_MOST_ROUNDING = 1e-4
 _LEAST_FREEDOM = 0.001  # minimum residual degrees of freedom per row
 # If a classifier has more features than this, it estimates the variances of predictions
 # from this number of random combinations of the axes, with a standard error of 18 %.
@@ -120,6 +123,22 @@ class Solution(Value):
         entries = upper.T[np.tril_indices(upper.shape[1], 0, upper.shape[0])]
         sign = np.where(self.prior > 0, -1.0, 1.0)
         return replace(self, axes=entries, factors=np.tile(sign, (len(upper), 1)))
+
+    @property
+    def tolerates_single_precision(self) -> bool:
+        """Whether rounding the axes to float32 hardly changes variances of new rows.
+
+        The training rows reduce the prior variance, so its rounding errors remain if
+        the difference is small. They must be small beside the noise.
+        """
+        if self.axes.ndim == 1 or self.similarities is not None:
+            return False
+        if not np.any(self.prior):
+            return True  # terms are added
+        # the mean prior variance of the training rows along the axes, (k,)
+        explained = np.minimum(-self.factors / self.prior, 1 - _EPS)
+        known = (explained / (1 - explained)).sum(axis=0) / self.n_rows
+        return bool(np.finfo(np.float32).eps * known.max() < _MOST_ROUNDING)
 
     @cached_property
     def _axes(self) -> np.ndarray:
@@ -412,8 +431,7 @@ class Regression:
         """Index of the best penalty for each output, (k,); the largest wins a tie."""
         values = self._cautious_errors
         if self.log_losses is not None:
-            losses = np.where(np.isnan(self.log_losses), np.inf, self.log_losses)
-            values = losses[:, None]
+            values = self._cautious_losses[:, None]
         near = values <= values.min(axis=0) * (1 + _TIE)
         index = np.argmax(np.where(near, self.alphas[:, None], -1), axis=0)
         return np.broadcast_to(index, self._total.shape)
@@ -424,21 +442,35 @@ class Regression:
 
         It is the log loss for classifiers, and otherwise the sum of the errors of all
         outputs, each divided by the total sum of squares of the output. With
-        ``alpha="auto"``, errors are increased as described at ``_CAUTION``.
+        ``alpha="auto"``, both are increased as described at ``_CAUTION``.
         """
         if self.log_losses is not None:
-            return float(self.log_losses[self.best[0]])
+            return float(self._cautious_losses[self.best[0]])
         total = np.where(self._total > 0, self._total, 1)
         return float(np.sum(self._cautious_errors.min(axis=0) / total))
 
     @property
     def _cautious_errors(self) -> np.ndarray:
         """The errors, increased for fits that may explain more noise by chance."""
-        if self._shared or not self._is_auto:
+        if self._shared:
             return self.errors
+        return self.errors * (1 + self._caution)[:, None]
+
+    @property
+    def _cautious_losses(self) -> np.ndarray:
+        """The log losses, increased in the same way; infinite where they are nan."""
+        assert self.log_losses is not None
+        losses = np.where(np.isnan(self.log_losses), np.inf, self.log_losses)
+        return losses + self._caution / 2
+
+    @property
+    def _caution(self) -> np.ndarray:
+        """The relative increase of squared errors, (n_alphas,)."""
+        if not self._is_auto:
+            return np.zeros(len(self.alphas))
         used = self.n_rows - self._n_fixed - self.freedom
-        chance = np.sqrt(2 * np.maximum(used, 0)) / self.n_rows
-        return self.errors * (1 + _CAUTION * chance)[:, None]
+        chance: np.ndarray = np.sqrt(2 * np.maximum(used, 0)) / self.n_rows
+        return _CAUTION * chance
 
     @property
     def _noise(self) -> np.ndarray:

@@ -14,7 +14,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import BayesianRidge, Ridge, RidgeClassifier
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -805,3 +805,16 @@ def test_effective_sample_sizes_are_those_of_the_hat_matrix(table, frozen):
     labels = RandomFeatureRidgeClassifier(frozen, alpha=0.3, fit_intercept=False)
     labels.fit(X, y > np.median(y))  # classes of equal size have equal weights
     assert_allclose(labels.effective_sample_size(X + 1), found, rtol=1e-5)
+
+
+def test_labels_that_are_noise_have_the_class_shares():
+    """By chance, some of the candidates seem to predict a few hundred labels."""
+    excess = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(2200, 10)), rng.random(2200) < 0.3
+        model = RandomFeatureRidgeClassifier(n_components=256, random_state=0)
+        found = model.fit(X[:200], y[:200]).predict_proba(X[200:])
+        of_shares = log_loss(y[200:], np.full(2000, y[:200].mean()))
+        excess.append(log_loss(y[200:], found) - of_shares)
+    assert np.mean(excess) < 0.015
