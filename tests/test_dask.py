@@ -115,6 +115,25 @@ def test_averages_of_labels_as_in_memory(sampler, dtype, weighted, table):
     assert found.predict_proba(X[:50]).dtype == dtype
 
 
+@UNRELIABLE
+@pytest.mark.parametrize("calibrate", [True, False])
+@pytest.mark.parametrize(
+    "kind",
+    [NadarayaWatsonClassifier, RandomFeatureRidgeClassifier],
+    ids=lambda kind: kind.__name__,
+)
+def test_probabilities_are_calibrated_as_in_memory(kind, calibrate, table):
+    X, labels, _, weights = table
+    model = kind(OPRFSampler(n_components=64, random_state=0), calibrate=calibrate)
+    there = lazy(weights, 100)
+    found = crt_dask.fit(model, lazy(X), lazy(labels, 250), sample_weight=there)
+    assert found.calibrate == calibrate
+    expected = clone(model).fit(X, labels, weights).predict_proba(QUERIES)
+    assert_allclose(found.predict_proba(QUERIES), expected, rtol=1e-5, atol=1e-9)
+    other = clone(model).set_params(calibrate=not calibrate).fit(X, labels, weights)
+    assert abs(other.predict_proba(QUERIES) - expected).max() > 0.01
+
+
 @pytest.mark.parametrize("n_outputs", [1, 2])
 def test_averages_of_numbers_as_in_memory(n_outputs, table):
     X, _, y, weights = table

@@ -102,6 +102,10 @@ class FittedValue(Value, ABC):
     def frozen(self) -> Self:
         """Return a copy that makes the same predictions but accepts no more rows."""
 
+    def frozen_fold(self) -> Self:
+        """Return a frozen copy that is kept for intervals, as the model of a fold."""
+        return self.frozen()
+
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
         """Return the value that ``fit`` computes from a batch of all rows.
 

@@ -121,7 +121,7 @@ def out_of_fold(
         test = np.flatnonzero(fold_of_row == fold)
         found.append((test, *predict(value, taken(batch.X, test))))
         if len(fold_of_row) < FEW_ROWS and not are_labels:
-            models.append(value.frozen())
+            models.append(value.frozen_fold())
     order = np.argsort(np.concatenate([rows for rows, *_ in found]))
     predictions, deviations = (
         None if parts[0] is None else np.concatenate(parts)[order]

@@ -485,6 +485,10 @@ class LearnedMetric(
     def transform(self, X: TableLike) -> Array:
         """Map the rows so that Euclidean distances are those of the metric.
 
+        Use it for new rows. For the training rows, :meth:`fit_transform` returns what
+        the next model should be fitted to, because this model would be too certain
+        after ``fit(X, y).transform(X)``.
+
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)

@@ -176,3 +176,12 @@ def test_few_prototypes_do_not_depend_on_the_basis_of_a_null_space(rng):
     model = LocalLinearRegressor(Prototypes(20, random_state=0), sigma=0.1, alpha=0.01)
     expected = model.fit(X, y).predict(X)
     assert_allclose(model.fit(blurred, y).predict(X), expected, atol=1e-6)
+
+
+def test_fewer_prototypes_than_columns_in_any_order(rng):
+    """No direction in which the rows do not vary affects the predictions."""
+    X = rng.normal(size=(24, 45))
+    y, Q, order = X[:, 0] + X[:, 1], rng.normal(size=(50, 45)), rng.permutation(24)
+    model = LocalLinearRegressor(Prototypes(24, random_state=0))
+    expected = clone(model).fit(X, y).predict(Q)
+    assert_allclose(model.fit(X[order], y[order]).predict(Q), expected, rtol=1e-6)

@@ -1,6 +1,7 @@
 """Predictions by models of folds: few rows, a metric that is learned, and groups."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -330,3 +331,30 @@ def test_recalibration_of_useless_probabilities(rng):
     Rows.y = labels
     found = Recalibration.of(both, Rows)(both)
     assert abs(found[:, 1] - p).max() < 0.15
+
+
+def test_models_of_folds_are_stored_in_single_precision(table):
+    """They are the largest part of a frozen model of few rows."""
+    X, y, Q = table
+    model = RandomFeatureRidge(random_state=0).fit(X, y).freeze()
+    value = model._value
+    size, of_predictions = (
+        len(pickle.dumps(each)) for each in (value, replace(value, folds_of_few=None))
+    )
+    assert size < 6.5 * of_predictions
+    assert_allclose(model.predict_interval(Q), precise_interval(X, y, Q), rtol=1e-4)
+
+
+def precise_interval(X, y, Q):
+    """Return 90 % intervals from models of folds that are fitted one by one."""
+    folds, values = fold_numbers(len(y), None, None), []
+    for fold in range(10):
+        own, rest = folds == fold, folds != fold
+        model = RandomFeatureRidge(random_state=0).fit(X[rest], y[rest])
+        mean, std = model.predict(X[own], return_std=True)
+        ratios = (y[own] - mean) / std
+        mean, std = model.predict(Q, return_std=True)
+        values.append(mean[:, None] + ratios * std[:, None])
+    levels = [0.05, 0.95]
+    found = np.quantile(np.concatenate(values, 1), levels, axis=1, method="weibull")
+    return found.T
