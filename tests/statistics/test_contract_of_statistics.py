@@ -46,7 +46,8 @@ SHORT = {
 LEVEL = RISK / (3 * len(CELLS))  # at most three bounds per cell
 # Kernel values of 64 cells, estimated with 400 random features, have errors that no
 # sigma avoids: with the best one in hindsight, the log loss is 0.03 above that of the
-# cells on average. It is near with the exact kernel, or with several thousand features.
+# cells on average. The errors fall with the number of features, and the exact kernel
+# has none.
 TOO_FEW_FEATURES = {("averages, OPRF", "four by four by four 2000")}
 
 
