@@ -354,8 +354,14 @@ class LocalLinear(Targets):
         # rounding error. There are such directions if fewer rows than features have
         # positive weights; arbitrary slopes along them would determine the penalty.
         products *= (variances > least[:, None])[:, :, None]
-        rest = np.maximum(variances, 0), directions, products, least[:, None]
-        return Fits(means, centers, *rest)
+        return Fits(
+            means=means,
+            centers=centers,
+            variances=np.maximum(variances, 0),
+            directions=directions,
+            products=products,
+            least=least[:, None],
+        )
 
 
 class Fits(NamedTuple):

@@ -71,7 +71,8 @@ class Batch(NamedTuple):
 def joined_batches(batches: Sequence[Any]) -> Batch:
     """Return the rows, targets and weights of all batches as one batch."""
     parts = zip(*(batch[:3] for batch in batches), strict=True)
-    return Batch(*(joined(list(part)) for part in parts))
+    X, y, weights = (joined(list(part)) for part in parts)
+    return Batch(X, y, weights)
 
 
 class FittedValue(Value, ABC):
