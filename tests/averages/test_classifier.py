@@ -56,7 +56,7 @@ def test_prior_and_one_warning_where_all_weights_vanish():
             method(queries)
         assert len(record) == 1
         assert record[0].filename == __file__
-    with pytest.warns(RuntimeWarning, match="the class prior is predicted"):
+    with pytest.warns(RuntimeWarning, match="the class prior partly or entirely"):
         probabilities = model.predict_proba(queries)
     assert_allclose(probabilities[:3], [[1 / 3, 2 / 3]] * 3)
     with pytest.warns(RuntimeWarning, match="For 3 rows"):
