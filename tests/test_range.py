@@ -214,4 +214,4 @@ def test_phases_beyond_what_a_float_resolves_are_told_of(
         fitted.transform(convert(rows))
     (message,) = (str(w.message) for w in caught if "phases" in str(w.message))
     assert "For 7 rows" in message
-    assert f"which {np.dtype(dtype).name} does not resolve" in message
+    assert f"the precision of {np.dtype(dtype).name}" in message

@@ -88,8 +88,8 @@ def warn_of_phases(
     if n_rows:
         warn(
             f"For {n_rows} rows, {type(sampler).__name__} computes features from "
-            f"phases beyond {most:.2g}, which {rows.dtype} does not resolve, so these "
-            "features are noise. Use a smaller sigma or float64, or scale the "
+            f"phases above {most:.2g}, which exceed the precision of {rows.dtype}, so "
+            "these features are noise. Use a smaller sigma or float64, or scale the "
             "columns, for instance with StandardScaler.",
             ApproximationWarning,
         )

@@ -152,8 +152,8 @@ def _check_causal(attend: Callable[..., np.ndarray], n_components: int) -> None:
         arrays[i][_CUT:] = 3 * arrays[i][::-1][: _LENGTH - _CUT] + 1
         change = np.abs(attend(*arrays, **options) - before)[:_CUT].max()
         assert change < 1e-9, (
-            f"not causal: rows before {_CUT} change by {change:.2g} where {name} "
-            "changes from there on"
+            f"not causal: rows before {_CUT} change by {change:.2g} if later rows of "
+            f"{name} change"
         )
 
 

@@ -31,7 +31,7 @@ def cos_sin(given):
     return features
 
 
-@pytest.mark.filterwarnings("ignore:.*computes features from phases beyond")
+@pytest.mark.filterwarnings("ignore:.*computes features from phases above")
 @pytest.mark.each_value
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("largest", [1e-3, 1.0, 30.0, 1e4, 1e6, 6e7, 7e7, 1e12])
