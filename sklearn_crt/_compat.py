@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 import sklearn
+from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from sklearn.utils.multiclass import _check_partial_fit_first_call
 from sklearn.utils.parallel import _get_threadpool_controller
@@ -191,6 +192,26 @@ except ImportError:
     def supported_float_dtypes(xp: Any, device: Any = None) -> tuple[Any, ...]:
         """Substitute: return the floating-point dtypes of NumPy."""
         return np.float64, np.float32
+
+
+def boosting_scores(
+    model: Any, Z: np.ndarray, *, staged: bool = False
+) -> Iterator[np.ndarray]:
+    """Yield the sum of all trees of histogram boosting, (n, k), or all partial sums.
+
+    Categories in Z must be their positions in the sorted categories of ``fit``, and
+    precede all numbers. Columns are not converted, which would take longer than the
+    prediction of a single row.
+    """
+    Z = np.ascontiguousarray(Z, np.float64)
+    total = np.zeros((len(Z), model.n_trees_per_iteration_), order="F")
+    total += model._baseline_prediction
+    every = model._predictors
+    threads = _openmp_effective_n_threads()
+    parts = ([trees] for trees in every) if staged else [every]
+    for part in parts:
+        model._predict_iterations(Z, part, total, False, threads)
+        yield total.copy() if staged else total
 
 
 def gains_of_columns(model: Any, n_columns: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.datasets import fetch_covtype
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
@@ -57,9 +58,13 @@ NUMBERS = {
 }
 PLAIN = "airfoil", "autos", "concrete", "elevators", "energy", "housing"
 PLAIN += "parkinsons", "pendulum", "protein", "pumadyn32nm", "stock", "wine"
+# further tables of up to LARGE_ROWS rows, with another name for the same file
+LARGE = {"adult-large": "adult", "diamonds-large": "diamonds", "covtype": "covtype"}
+LARGE_ROWS = 50_000
 PACKAGES = {  # of the models that are left out where they are not installed
     "CatBoost": "catboost",
     "LightGBM": "lightgbm",
+    "EBM": "interpret",
     "skrub": "skrub",
 }
 NAMES = "boosting", *PACKAGES, "ANOVA", "blend"
@@ -74,18 +79,23 @@ class _Candidate(NamedTuple):
 
 
 def tables(
-    rows=3000, seeds=2, sets=(*LABELS, *NUMBERS, *PLAIN), methods=NAMES, cache=""
+    rows=3000,
+    seeds=2,
+    sets=(*LABELS, *NUMBERS, *PLAIN, *LARGE),
+    methods=NAMES,
+    cache="",
 ):
     """Tables with categories and missing values, and plain tables of numbers.
 
-    Eighteen mixed tables, raw (70 % of at most 3000 rows for training), and twelve
-    tables of numbers with fixed splits (at most 3000 rows for training). The score is
-    accuracy for labels and R2 for numbers, in percent. Skewed positive targets are
-    replaced by their logarithms. All models are as constructed; boosting, CatBoost and
-    LightGBM are told which columns are categories. skrub is its tabular_pipeline, which
-    ends in boosting. Models that are not installed are left out (the dependency group
-    ``models`` has them). Seconds are those of the processor, for fitting and predicting
-    with one thread.
+    Eighteen mixed tables, raw (70 % of at most 3000 rows for training), twelve tables
+    of numbers with fixed splits (at most 3000 rows for training), and three tables of
+    up to 50,000 rows (70 % for training). The score is accuracy for labels and R2 for
+    numbers, in percent. Skewed positive targets are replaced by their logarithms. All
+    models are as constructed; boosting, CatBoost and LightGBM are told which columns
+    are categories. EBM is the explainable boosting machine of interpret, and skrub its
+    tabular_pipeline, which ends in boosting. Models that are not installed are left out
+    (the dependency group ``models`` has them). Seconds are those of the processor, for
+    fitting and predicting with one thread.
 
     With --cache results are also written to a file, from which those of the other
     models are read the next time.
@@ -100,7 +110,7 @@ def _found(rows, seeds, sets, methods, results):
         for seed in range(seeds):
             try:
                 parts = _parts(table, rows, seed)
-            except OSError as error:
+            except OSError as error:  # no file, or no connection
                 tqdm.write(f"{table} is left out: {error}", file=sys.stderr)
                 break
             for name in names:
@@ -122,6 +132,9 @@ def _installed(methods):
 
 def load_mixed(name):
     """Return the raw columns and the target of a mixed table."""
+    if name == "covtype":
+        found = fetch_covtype(as_frame=True, n_retries=1)
+        return found.data, found.target.astype(str).to_numpy(dtype=object)
     file, target, out = {**LABELS, **NUMBERS}[name]
     options = {"na_values": ["NA", "", "?"], "keep_default_na": False}
     if name == "adult":
@@ -160,7 +173,8 @@ def _parts(name, rows, seed):
         X, y, X_test, y_test = split_of(name, seed)
         X, y = some_rows_of(X, y, rows, seed)
         return pd.DataFrame(X), pd.DataFrame(X_test), y, y_test[:MOST_TEST]
-    X, y = load_mixed(name)
+    rows = LARGE_ROWS if name in LARGE else rows
+    X, y = load_mixed(LARGE.get(name, name))
     keep = np.random.default_rng(seed).permutation(len(y))[:rows]
     return train_test_split(X.iloc[keep], y[keep], test_size=0.3, random_state=seed)
 
@@ -181,6 +195,10 @@ def _model(method, labels, texts):
     package = importlib.import_module(PACKAGES[method])
     if method == "skrub":
         return package.tabular_pipeline(boosting(random_state=0))
+    if method == "EBM":
+        glassbox = importlib.import_module("interpret.glassbox")
+        model = getattr(glassbox, f"ExplainableBoosting{kind}")
+        return model(random_state=0, n_jobs=1)
     if method == "LightGBM":
         model = getattr(package, f"LGBM{kind}")
         return model(random_state=0, n_jobs=1, verbose=-1)
@@ -191,7 +209,7 @@ def _model(method, labels, texts):
 
 def _measured(method, table, X, X_test, y, y_test):
     """Return the score, the log loss or the mean squared error, and seconds."""
-    labels = table in LABELS
+    labels = _has_labels(table)
     texts = [column for column in X.columns if X[column].dtype.kind not in "iuf"]
     if method in {"boosting", "LightGBM"}:
         known = {
@@ -220,12 +238,17 @@ def _measured(method, table, X, X_test, y, y_test):
     return [100 * accuracy_score(y_test, found), loss, seconds]
 
 
+def _has_labels(table):
+    return table in {*LABELS, "adult-large", "covtype"}
+
+
 def _report(means, names):
     """Return tables of scores, of log losses and errors, and of seconds."""
     reports = []
     for title, known in (
         ("Data sets with categories", [*LABELS, *NUMBERS]),
         ("Numeric data sets", PLAIN),
+        ("Large data sets", LARGE),
     ):
         chosen = [table for table in known if table in means]
         if not chosen:
@@ -236,7 +259,7 @@ def _report(means, names):
         lines.append(("mean", scores.mean(axis=0), ".2f"))
         wins = (scores[:, -1:] > scores).sum(axis=0)
         lines.append((f"tables on which {names[-1]} is better", wins, ".0f"))
-        is_label = np.array([table in LABELS for table in chosen])
+        is_label = np.array([_has_labels(table) for table in chosen])
         if is_label.any():
             mean = losses[is_label].mean(axis=0)
             lines.append(("mean log loss (classification)", mean, ".4f"))

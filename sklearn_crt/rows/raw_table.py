@@ -29,6 +29,7 @@ _FEW_ROWS = 10
 _LARGEST_WHOLE = 2**53  # all smaller integers are exact in float64
 _EPOCH, _DAY = np.datetime64(0, "us"), np.timedelta64(1, "D")
 _DURATIONS = datetime.timedelta, np.timedelta64
+_DATES = datetime.date, np.datetime64, *_DURATIONS
 # Text is read as numbers or dates if at least this share of the cells are. Integers
 # need more than _MOST_CODES distinct values, because a few are probably categories.
 _NEARLY_ALL, _MOST_CODES = 0.95, 20
@@ -587,13 +588,14 @@ def codes_of(column: Any) -> np.ndarray:
         codes = values.astype(np.float64)
         if kind in "bf" or not np.any(np.abs(codes) > _LARGEST_WHOLE):
             return codes
-    if kind in "mM":  # nanoseconds would be converted to integers
-        distinct, places = np.unique(
-            values.astype(f"{kind}8[us]"), return_inverse=True, equal_nan=True
-        )
-        of_each = [np.nan if v is None else _hash(str(v)) for v in distinct.tolist()]
-        return np.array(of_each, np.float64)[places]
+    if kind in "mM":
+        return _codes_of_dates(values)
     values = values.astype(object).tolist()
+    if any(issubclass(each, _DATES) for each in {*map(type, values)}):
+        found = [None if is_missing(value) else value for value in values]
+        if all(value is None or isinstance(value, _DATES) for value in found):
+            with suppress(ValueError):  # months have no length in microseconds
+                return _codes_of_dates(_as_dates(found, None))
     known: dict[Any, float] = {}
     codes = np.empty(len(values))
     for i, value in enumerate(values):
@@ -611,9 +613,9 @@ def codes_of(column: Any) -> np.ndarray:
 def _code(value: Any) -> float:
     """Return the code of a category, which is the number itself or a hash."""
     # types of dates differ in text and precision; times of day and periods keep text
-    if isinstance(value, (datetime.date, np.datetime64, *_DURATIONS)):
+    if isinstance(value, _DATES) and not is_missing(value):
         with suppress(ValueError):  # months have no length in microseconds
-            value = _as_dates([value], None).tolist()[0]
+            return float(_codes_of_dates(_as_dates([value], None))[0])
     if isinstance(value, bytes):
         value = value.decode(errors="backslashreplace")
     if isinstance(value, str):
@@ -626,6 +628,18 @@ def _code(value: Any) -> float:
     if exact and kind in ("boolean", "integer", "number"):
         return float(value)
     return _hash(str(value))
+
+
+def _codes_of_dates(values: np.ndarray) -> np.ndarray:
+    """Return hashes of dates or durations, which do not depend on their precision."""
+    unit = f"{values.dtype.kind}8[us]"
+    # the finaliser of SplitMix64, which is invertible before bits are dropped
+    codes = values.astype(unit).view(np.int64).astype(np.uint64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        codes = (codes ^ (codes >> np.uint64(shift))) * np.uint64(factor)
+    found = (codes >> np.uint64(12)).astype(np.float64)
+    found[np.isnat(values)] = np.nan
+    return found
 
 
 def _hash(text: str) -> float:

@@ -51,7 +51,9 @@ class AnovaMap:
     """
 
     learned: LearnedKernel
-    root: np.ndarray  # (m, m); root @ root.T inverts the kernel matrix of landmarks
+    # (m, m); root @ root.T inverts the kernel matrix of landmarks. Models for tables
+    # replace it by its products with their coefficients, (m, k).
+    root: np.ndarray
     has_all_rows: bool  # whether each training row is a landmark
     linear: LinearTerms  # features that follow those of the kernel
 
@@ -70,6 +72,8 @@ class AnovaMap:
     def _of_kernel(self, V: np.ndarray) -> np.ndarray:
         """Return the features without those of the linear terms, (n, m)."""
         kernel = self.learned.kernel(self.learned.encoding.transform(V))
+        if self.root.shape[0] != self.root.shape[1]:
+            return kernel @ self.root
         # the root is triangular, so half of the products can be skipped
         return blas.dtrmm(1.0, self.root.T, kernel.T, lower=1, overwrite_b=1).T
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.parallel import Parallel, delayed
@@ -23,15 +26,21 @@ from ..life_cycle.supervised import SampleValue, balanced_factors
 from ..metric import LearnedMetric
 from ..rows.raw_table import CATEGORY
 from ._anova_kernel import row_blocks
-from ._anova_sampler import AnovaSampler
+from ._anova_sampler import AnovaMap, AnovaSampler
 from ._encoding import Encoding
 from ._error_scale import ScaledErrors
 from ._extrapolation import Trend
-from ._parts import LOCAL, RIDGE, Part, TableRows, TargetRange, anova_parts, part_of
+from ._parts import LOCAL, RIDGE, Part, TableRows, TargetRange, logistic_part, part_of
+from ._ridge_parts import AnovaModel, LinearModel, ridge_without_folds
 from ._trees import Trees
 
 _MOST_AXES = 20  # limit on the number of columns in the learned metric
-_MANY = 10_000  # with more rows, features of the ANOVA kernel are not stored
+# With more rows, there is a single set of test rows, features of the ANOVA kernel are
+# not stored, and models of limited numbers of rows are not fitted again to all rows.
+_MANY = 16_000
+_MOST_LOCAL = 10_000  # local linear regression is fitted to at most this many rows
+_FIRST_TESTED = 1000  # number of rows that decide whether a part is continued
+_SIMILAR_ENTRIES = 2**18  # maximum number of entries of the rows for similarities
 _FEW = 600  # with fewer rows, each fold learns its own kernel and metric
 _LEAST_ROWS = 40  # with fewer rows, only the ANOVA part is used
 _LEAST_SHARE = 0.05  # minimum importance in similarities, relative to the mean
@@ -46,9 +55,10 @@ PARTS_OF_NUMBERS = "ANOVA", "linear", "local linear", "trees"
 PARTS_OF_LABELS = "ANOVA", "logistic", "local linear", "trees"
 # blending weights and error scales are computed from predictions for at most this many
 MOST_TESTED = 4_000
-# With fewer than _FEW_OF_FOLDS rows, there are at least _LEAST_FOLDS folds, because
-# models that are fitted to much fewer rows have larger errors.
-_FEW_OF_FOLDS, _LEAST_FOLDS = 200, 10
+# With few rows, there are at least this number of folds, because models that are fitted
+# to much fewer rows have larger errors: the number of folds for fewer rows than given.
+# With fewer than _FEW rows, a fold takes longer.
+_LEAST_FOLDS = {200: 10, _FEW: 4, 1500: 8}
 
 
 class Folds(NamedTuple):
@@ -63,23 +73,26 @@ class Folds(NamedTuple):
     ) -> Folds:
         """Return folds, stratified for labels; the rows must be in random order.
 
-        The number of test rows is limited. Rows of a group are in the same fold.
+        The number of test rows is limited, and all other rows are training rows. Rows
+        of a group are in the same fold. With many rows, there is a single fold.
         """
         n_rows = len(rows.y)
-        if n_rows < _FEW_OF_FOLDS:
-            n_folds = max(n_folds, _LEAST_FOLDS)
-        order = np.argsort(rows.y, kind="stable") if stratified else np.arange(n_rows)
+        least = [n for most, n in _LEAST_FOLDS.items() if n_rows < most]
+        n_folds = max(n_folds, *least[:1], 1)
+        every = np.arange(n_rows)
+        order = np.argsort(rows.y, kind="stable") if stratified else every
         of_fold = np.empty(n_rows, np.intp)
-        of_fold[order] = np.arange(n_rows) % n_folds
+        of_fold[order] = every % n_folds
         n_pairs = min(n_folds, n_rows)
         if rows.groups is not None:
             of_fold = fold_numbers(n_rows, None, rows.groups)
             n_pairs = int(of_fold.max()) + 1
-        most = max(1, MOST_TESTED // n_pairs)
-        pairs = [
-            (np.flatnonzero(of_fold != fold), np.flatnonzero(of_fold == fold)[:most])
-            for fold in range(n_pairs)
-        ]
+        n_pairs = 1 if n_rows > _MANY else n_pairs
+        most, pairs = max(1, MOST_TESTED // n_pairs), []
+        for fold in range(n_pairs):
+            test = np.flatnonzero(of_fold == fold)[:most]
+            out = of_fold == fold if rows.groups is not None else np.isin(every, test)
+            pairs.append((np.flatnonzero(~out), test))
         return cls(pairs, Parallel(n_jobs=n_jobs))
 
     @property
@@ -120,8 +133,39 @@ def _stages_without_fold(
     return np.stack([fitted.bounded(each) for each in stages])
 
 
+def _anova_without_fold(
+    sampler: AnovaSampler,
+    parts: dict[str, Part],
+    rows: TableRows,
+    columns: np.ndarray,
+    train: np.ndarray,
+    test: np.ndarray,
+) -> dict[str, np.ndarray]:
+    """Return predictions for a fold's test rows, with a kernel of its other rows.
+
+    ``columns`` are the encoded columns of all rows.
+    """
+    P = _features_of(_map_for(sampler, rows.some(train)), rows.V)
+    inputs = {"ANOVA": P, "logistic": np.hstack([P, columns])}
+    return {
+        name: _without_fold(part, rows._replace(V=inputs[name]), train, test)
+        for name, part in parts.items()
+    }
+
+
+def _map_for(sampler: AnovaSampler, rows: TableRows) -> AnovaMap:
+    """Return the feature map of a copy of the sampler that is fitted to the rows."""
+    fitted = clone(sampler).fit(rows.V, rows.y, sample_weight=rows.weights)
+    return fitted._value.solution
+
+
+def _features_of(anova: AnovaMap, V: np.ndarray) -> np.ndarray:
+    """Return the features of rows in float64."""
+    return anova.transform(V.astype(np.float64, copy=False))
+
+
 def blend_weights(
-    found: Sequence[np.ndarray], rows: TableRows, targets: TargetRange
+    found: Sequence[np.ndarray] | np.ndarray, rows: TableRows, targets: TargetRange
 ) -> np.ndarray:
     """Return weights that sum to 1 and minimise the loss of the weighted average."""
     share, k = rows.weights / rows.weights.sum(), len(found)
@@ -142,22 +186,52 @@ def blend_weights(
     return weights / weights.sum()
 
 
+def _logs(probabilities: np.ndarray) -> np.ndarray:
+    """Return logarithms, which are finite also for classes of weight 0."""
+    return np.log(np.maximum(probabilities, 1e-300))
+
+
+def geometric_weights(found: np.ndarray, rows: TableRows) -> tuple[np.ndarray, float]:
+    """Return weights that sum to 1, and the power of a geometric mean of probabilities.
+
+    They minimise the log loss of the normalised power of the weighted geometric mean.
+    """
+    share, each = rows.weights / rows.weights.sum(), np.arange(len(rows.y))
+    logs = _logs(found)
+
+    def loss(factors: np.ndarray) -> tuple[float, np.ndarray]:
+        log = log_softmax(np.tensordot(factors, logs, 1), axis=1)
+        gaps = np.exp(log)
+        gaps[each, rows.y] -= 1
+        gradient = np.einsum("n,nc,knc->k", share, gaps, logs)
+        return -float(share @ log[each, rows.y]), gradient
+
+    start, bounds = np.full(len(logs), 1 / len(logs)), [(0, None)] * len(logs)
+    factors = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
+    power = float(factors.sum())
+    factors = np.where(factors < _LEAST_WEIGHT * power, 0, factors)
+    return factors / (factors.sum() or 1.0), power
+
+
 def similar_rows(
     rows: TableRows, sources: np.ndarray, shares: np.ndarray
 ) -> NadarayaWatsonRegressor:
     """Return a kernel average in which columns are scaled by their importance.
 
     ``sources`` contains the table column from which each encoded column was computed,
-    and ``shares`` the importance of each table column.
+    and ``shares`` the importance of each table column. The number of rows is limited.
     """
+    rows = rows.some(slice(max(1, _SIMILAR_ENTRIES // max(1, rows.V.shape[1]))))
     Z, share = rows.V, rows.weights / rows.weights.sum()
     spread = np.bincount(sources, share @ (Z - share @ Z) ** 2, len(shares))
     # unimportant columns also contribute, so that unusual values in them are detected
     sizes = np.maximum(shares, _LEAST_SHARE / len(shares))
     sigma = np.sqrt(2 * sizes / np.where(spread > 0, spread, 1))[sources]
     averages = NadarayaWatsonRegressor(sigma=sigma)
+    Z = Z.astype(np.float32)
     # targets are not needed
-    return frozen_copy(averages.fit(Z, np.zeros(len(Z)), sample_weight=rows.weights))
+    targets = np.zeros(len(Z), np.float32)
+    return frozen_copy(averages.fit(Z, targets, sample_weight=rows.weights))
 
 
 class Blend(NamedTuple):
@@ -165,20 +239,22 @@ class Blend(NamedTuple):
 
     targets: TargetRange
     encoding: Encoding
-    # those with positive weights, and "ANOVA" if "logistic" uses its kernel
+    # those with positive weights, and "ANOVA" if "logistic" has its features
     parts: dict[str, Part]
     weights: dict[str, float] = {}
+    # whether logarithms of probabilities are averaged, and the factor of their mean
+    power: float | None = None
     losses: dict[str, float] = {}
     errors: ScaledErrors | None = None  # None for labels, and for a single row
     similar: NadarayaWatsonRegressor | None = None
     # with groups, of predictions for rows of new groups; of probabilities for few rows
     correction: Shrinkage | Recalibration | None = None
-    # (n_encoded,), standard deviations of encoded columns
+    # (n_encoded,), standard deviations of the columns of the linear part
     spreads: np.ndarray | None = None
     trend: Trend | None = None  # of numbers, outside the range of the columns
 
     @property
-    def anova(self) -> Any:
+    def anova(self) -> AnovaModel:
         """The ridge model with the ANOVA kernel."""
         return self.parts["ANOVA"].model
 
@@ -187,15 +263,33 @@ class Blend(NamedTuple):
         if self.trend is not None:
             inside = self._replace(trend=None).predict(self.trend.inside(V))
             return inside + self.trend.beyond(V)[0][:, None]
-        used = {name: weight for name, weight in self.weights.items() if weight}
         total = np.zeros((len(V), self.targets.n_classes or 1))
         for rows in row_blocks(len(V)):
-            for name, weight in used.items():
-                Z = V[rows]
-                if name in {"linear", "local linear"}:
-                    Z = self.encoding.one_hot(Z)
-                total[rows] += weight * self.parts[name].predict(Z)
+            for name, found in self._predictions(V[rows]):
+                part = found if self.power is None else _logs(found)
+                total[rows] += self.weights[name] * part
+        if self.power is not None:
+            total = softmax(self.power * total, axis=1)
         return total if self.correction is None else self.correction(total)
+
+    def _predictions(self, V: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+        """Yield the predictions of each part that is used, (n, k)."""
+        used = [name for name, weight in self.weights.items() if weight]
+        if {"ANOVA", "logistic"} & {*used}:
+            features = self.anova.features(V)
+        if {"logistic", "local linear"} & {*used}:
+            columns = self.encoding.one_hot(V)
+        for name in used:
+            Z = V
+            if name == "ANOVA":
+                Z = features
+            elif name == "logistic":
+                Z = np.hstack([features, columns])
+            elif name == "local linear":
+                Z = columns
+            elif name == "linear":
+                Z = self.encoding.one_hot(V, clipped=False)
+            yield name, self.parts[name].predict(Z)
 
     def with_errors(
         self, V: np.ndarray, function: Callable[[ScaledErrors, np.ndarray], np.ndarray]
@@ -232,13 +326,13 @@ class Blend(NamedTuple):
                 found = getattr(found, "estimator", found).feature_importances_
                 total += weight * np.bincount(sources, found, n_columns)
             elif weight and name == "linear":
-                found = np.abs(self.parts[name].model.coef_) * self.spreads
+                found = np.abs(self.parts[name].model.coef) * self.spreads
                 found = np.bincount(self.encoding.one_hot_sources, found, n_columns)
                 total += weight * found / (found.sum() or 1.0)
             elif weight and name == "trees":
                 total += weight * self.parts[name].model.importances
             elif weight:  # logistic regression has the features of the same kernel
-                total += weight * self.anova.kernel_.feature_importances_
+                total += weight * self.anova.importances(n_columns)
         return total
 
 
@@ -284,13 +378,7 @@ class BlendValue(SampleValue):
         rows = TableRows.of(*given, factors, choices.seed, self.groups)
         targets = TargetRange.of(rows.y, rows.weights, n_classes)
         encoding = Encoding.of(rows.V, rows.weights, choices.kinds, ())
-        spreads = weighted_deviations(encoding.one_hot(rows.V), rows.weights)
-        blend = Blend(targets, encoding, {}, spreads=spreads)
-        if {"ANOVA", "logistic"} & {*choices.parts}:
-            categories = [j for j, kind in enumerate(choices.kinds) if kind == CATEGORY]
-            sampler = AnovaSampler(categories=categories, random_state=choices.seed)
-            anova = part_of(targets, RIDGE, sampler).fitted(rows)
-            blend = blend._replace(parts={"ANOVA": anova})
+        blend = Blend(targets, encoding, {})
         step()
         options = {"stratified": n_classes is not None}
         folds = Folds.of(rows, choices.n_folds, choices.n_jobs, **options)
@@ -321,11 +409,6 @@ def _trend_of(encoding: Encoding, rows: TableRows, encoded: np.ndarray) -> Trend
     return Trend.of(rows.V, rows.y, rows.weights, *parts)
 
 
-def _kernel_of(sampler: AnovaSampler, rows: TableRows) -> AnovaSampler:
-    """Return a sampler with the same parameters that is fitted to the rows."""
-    return clone(sampler).fit(rows.V, rows.y, sample_weight=rows.weights)
-
-
 class _Learner:
     """Learns the weights of the parts from their predictions for left-out folds."""
 
@@ -337,7 +420,6 @@ class _Learner:
         choices: BlendChoices,
         step: Step,
     ):
-        """Prepare for learning; ``blend`` contains the ANOVA part if it is needed."""
         self.blend, self.rows, self.folds, self.step = blend, rows, folds, step
         self.names, self.targets = choices.parts, blend.targets
         self.encoded = rows._replace(V=blend.encoding.one_hot(rows.V))
@@ -348,13 +430,32 @@ class _Learner:
             columns="auto" if numbers else "linear",
             random_state=choices.seed,
         )
-        self.local = part_of(self.targets, LOCAL)._replace(map=metric)
+        local = part_of(self.targets, LOCAL)
+        self.local = local._replace(map=metric, most_rows=_MOST_LOCAL)
         kinds, n_classes = choices.kinds, self.targets.n_classes
-        categories = tuple(j for j, kind in enumerate(kinds) if kind == CATEGORY)
-        trees = Trees(categories, n_classes, random_state=choices.seed)
+        categories = [j for j, kind in enumerate(kinds) if kind == CATEGORY]
+        self.sampler = AnovaSampler(categories=categories, random_state=choices.seed)
+        trees = Trees(tuple(categories), n_classes, random_state=choices.seed)
         self.trees = Part(self.targets, trees)
-        self.linear = part_of(self.targets, RIDGE, "linear")
+        self.ridge = part_of(self.targets, RIDGE, "linear")
+        self.parts_of_anova = {"ANOVA": self.ridge}
+        if not numbers:
+            self.parts_of_anova["logistic"] = logistic_part(self.targets)
         self.found: dict[str, np.ndarray] = {}  # predictions for the test rows
+        # the parts that need not be fitted again to all rows
+        self.fitted: dict[str, Part] = {}
+        # number of test rows from which the metric was not learned, None for all
+        self.n_unseen: int | None = None
+
+    @property
+    def names_of_anova(self) -> list[str]:
+        """The parts that have the features of the ANOVA kernel."""
+        return [name for name in self.parts_of_anova if name in self.names]
+
+    @property
+    def are_many(self) -> bool:
+        """Whether there is a single set of test rows."""
+        return len(self.rows.y) > _MANY
 
     def with_one_part(self) -> Blend:
         """Return a blend of a single part, for few rows."""
@@ -362,10 +463,18 @@ class _Learner:
         part, inputs = self.trees, rows
         if name in {"ANOVA", "logistic"}:
             name = "ANOVA"
-        elif name in {"linear", "local linear"}:
-            part = self.linear if name == "linear" else self.local
-            inputs = self.encoded
-        parts = self.blend.parts or {name: part.fitted(inputs)}
+            self.names = (name,)
+            anova = _map_for(self.sampler, rows)
+            ridge = self.ridge.fitted(rows._replace(V=_features_of(anova, rows.V)))
+            parts = self._parts_with(anova, ridge, None)
+        else:
+            if name in {"linear", "local linear"}:
+                part = self.ridge if name == "linear" else self.local
+                inputs = self._linear_rows() if name == "linear" else self.encoded
+            fitted = part.fitted(inputs)
+            if name == "linear":
+                fitted = self._compact(fitted, inputs)
+            parts = {name: fitted}
         blend = self.blend._replace(parts=parts, weights={name: 1.0})
         if len(rows.y) == 1:
             return blend
@@ -373,7 +482,7 @@ class _Learner:
         if self.targets.n_classes is not None and not vary:
             return blend
         if name == "ANOVA":
-            found = self._anova_predictions()[name]
+            found = self._found_by_few()[name]
         else:
             same = [part] * len(self.folds.pairs)
             found = self.folds.predictions(same, inputs)
@@ -386,60 +495,136 @@ class _Learner:
 
     def with_all_parts(self) -> Blend:
         """Return the weighted average of all parts."""
-        blend, names, fitted = self.blend, self.names, dict(self.blend.parts)
-        if fitted:
-            found = self._anova_predictions()
-            self.found = {name: found[name] for name in found if name in names}
-        if "linear" in names:
-            same = [self.linear] * len(self.folds.pairs)
-            self.found["linear"] = self.folds.predictions(same, self.encoded)
+        names, parts = self.names, dict[str, Part]()
+        of_anova = self._anova_parts() if self.names_of_anova else None
         self.step()
+        if "linear" in names:
+            parts |= self._linear_part()
         trees = self._trees_part() if "trees" in names else None
         self.step()
         local = self._local_part() if "local linear" in names else None
         self.step()
-        blend = _with_weights(blend, self.found, self.encoded.some(self.folds.tested))
+        tested = self.encoded.some(self.folds.tested)
+        blend = _with_weights(self.blend, self.found, tested, self.n_unseen)
         weights = dict.fromkeys(names, 0.0) | blend.weights
-        if weights.get("logistic"):
-            frozen = FrozenEstimator(blend.anova.kernel_)
-            logistic = anova_parts(self.targets, blend.encoding, frozen)["logistic"]
-            fitted["logistic"] = logistic.fitted(self.rows)
-        if weights.get("linear"):
-            fitted["linear"] = self.linear.fitted(self.encoded)
+        if of_anova is not None and any(map(weights.get, self.names_of_anova)):
+            anova, ridge, P = of_anova
+            logistic = None
+            if weights.get("logistic"):
+                logistic = self.fitted.get("logistic")
+                if logistic is None:
+                    columns = self.rows._replace(V=np.hstack([P, self.encoded.V]))
+                    logistic = self.parts_of_anova["logistic"].fitted(columns)
+            parts |= self._parts_with(anova, ridge, logistic)
+        if not weights.get("linear"):
+            parts.pop("linear", None)
         if local is not None and weights["local linear"]:
-            fitted["local linear"] = local.fitted(self.encoded)
+            known = self.fitted.get("local linear")
+            parts["local linear"] = known or local.fitted(self.encoded)
         if trees is not None and weights["trees"]:
-            fitted["trees"] = trees.fitted(self.rows)
-        return blend._replace(parts=fitted, weights=weights)
+            parts["trees"] = trees.fitted(self.rows)
+        return blend._replace(parts=parts, weights=weights)
 
-    def _anova_predictions(self) -> dict[str, np.ndarray]:
-        """Return each ANOVA part's predictions for the test rows of all folds.
+    # --------------------------------------------------------------- ANOVA kernel
+    def _parts_with(
+        self, anova: AnovaMap, ridge: Part, logistic: Part | None
+    ) -> dict[str, Part]:
+        """Return the fitted parts that share the features of the ANOVA kernel."""
+        given = None if logistic is None else logistic.model
+        model, given = AnovaModel.of(anova, ridge.model, given)
+        parts = {"ANOVA": Part(self.targets, model)}
+        if given is not None:
+            parts["logistic"] = Part(self.targets, given)
+        return parts
 
-        The kernel is learned anew in each fold only if there are few rows.
-        """
-        blend, rows, folds = self.blend, self.rows, self.folds
-        targets, encoding, kernel = blend.targets, blend.encoding, blend.anova.kernel_
-        n_rows, kernels = len(rows.y), [kernel] * len(folds.pairs)
-        if n_rows < _FEW:
-            kernels = folds.parallel(
-                delayed(_kernel_of)(kernel, rows.some(train))
-                for train, _ in folds.pairs
-            )
-        of_folds = [anova_parts(targets, encoding, FrozenEstimator(k)) for k in kernels]
-        names = [name for name in of_folds[0] if name in {"ANOVA", *self.names}]
-        parts = {name: [each[name] for each in of_folds] for name in names}
-        inputs = dict.fromkeys(parts, rows.V)
-        if _FEW <= n_rows <= _MANY:  # store the features
-            P = kernel._features(rows.V)
-            inputs = {"ANOVA": P, "logistic": np.hstack([P, self.encoded.V])}
-            parts["ANOVA"] = [part_of(targets, RIDGE, "linear")] * len(kernels)
-            parts = {
-                k: [part._replace(map=None) for part in v] for k, v in parts.items()
-            }
+    def _found_by_few(self) -> dict[str, np.ndarray]:
+        """Return predictions with a kernel that is learned anew in each fold."""
+        parts = {name: self.parts_of_anova[name] for name in self.names_of_anova}
+        given = self.sampler, parts, self.rows, self.encoded.V
+        found = self.folds.parallel(
+            delayed(_anova_without_fold)(*given, *pair) for pair in self.folds.pairs
+        )
         return {
-            name: folds.predictions(each, rows._replace(V=inputs[name]))
-            for name, each in parts.items()
+            name: np.concatenate([each[name] for each in found]) for name in found[0]
         }
+
+    def _anova_parts(self) -> tuple[AnovaMap, Part, Any]:
+        """Return the map, ridge regression and features, after adding predictions."""
+        if self.are_many:
+            return *self._anova_parts_of_many(), None
+        rows, folds = self.rows, self.folds
+        anova = _map_for(self.sampler, rows)
+        P = _features_of(anova, rows.V)
+        ridge = self.ridge.fitted(rows._replace(V=P))
+        if len(rows.y) < _FEW:
+            self.found |= self._found_by_few()
+            return anova, ridge, P
+        if "ANOVA" in self.names:
+            found = ridge_without_folds(ridge.model, P, rows, folds.pairs)
+            self.found["ANOVA"] = ridge.bounded(found)
+        if "logistic" in self.names_of_anova:
+            columns = rows._replace(V=np.hstack([P, self.encoded.V]))
+            part = self.parts_of_anova["logistic"]
+            same = [part] * len(folds.pairs)
+            self.found["logistic"] = folds.predictions(same, columns)
+        return anova, ridge, P
+
+    def _anova_parts_of_many(self) -> tuple[AnovaMap, Part]:
+        """Return the same without storing the features of all rows."""
+        rows, ((train, test), *_) = self.rows, self.folds.pairs
+        anova = _map_for(self.sampler, rows)
+        ridge = self.ridge._replace(model=clone(self.ridge.model))
+        labels = self.targets.n_classes is not None
+        options = {"classes": np.unique(rows.y)} if labels else {}
+
+        def features(chosen: np.ndarray) -> np.ndarray:
+            return _features_of(anova, rows.V[chosen])
+
+        def add(chosen: np.ndarray) -> None:
+            for b in row_blocks(len(chosen)):
+                some = rows.some(chosen[b])
+                ridge.model.partial_fit(
+                    features(chosen[b]), some.y, sample_weight=some.weights, **options
+                )
+
+        add(train)
+        P = features(test)
+        if "ANOVA" in self.names:
+            self.found["ANOVA"] = ridge.predict(P)
+        if "logistic" in self.names_of_anova:
+            columns = np.hstack([P, self.encoded.V[test]])
+            part = self.parts_of_anova["logistic"]
+            chosen = train[: part.most_rows]
+            Z = np.hstack([features(chosen), self.encoded.V[chosen]])
+            self.fitted["logistic"] = part.fitted(rows.some(chosen)._replace(V=Z))
+            self.found["logistic"] = self.fitted["logistic"].predict(columns)
+        add(np.setdiff1d(np.arange(len(rows.y)), train))
+        return anova, ridge._replace(model=frozen_copy(ridge.model))
+
+    # --------------------------------------------------------------- linear part
+    def _linear_rows(self) -> TableRows:
+        """Return the rows with the columns of the linear part."""
+        V = self.blend.encoding.one_hot(self.rows.V, clipped=False)
+        return self.rows._replace(V=V)
+
+    def _linear_part(self) -> dict[str, Part]:
+        """Return the fitted linear part, after adding its predictions."""
+        rows = self._linear_rows()
+        if self.are_many:
+            ((train, test), *_) = self.folds.pairs
+            part = self.ridge.fitted(rows.some(train[:_MANY]))
+            self.found["linear"] = part.predict(rows.V[test])
+        else:
+            part = self.ridge.fitted(rows)
+            found = ridge_without_folds(part.model, rows.V, rows, self.folds.pairs)
+            self.found["linear"] = part.bounded(found)
+        return {"linear": self._compact(part, rows)}
+
+    def _compact(self, part: Part, rows: TableRows) -> Part:
+        """Return the linear part with what predictions and importances need."""
+        spreads = weighted_deviations(rows.V, rows.weights)
+        self.blend = self.blend._replace(spreads=spreads)
+        return part._replace(model=LinearModel.of(part.model))
 
     def _trees_part(self) -> Part | None:
         """Return the unfitted boosting part, after adding its predictions.
@@ -456,7 +641,7 @@ class _Learner:
             trees = self._trees_of(most)
             stages = _stages_without_fold(trees, self.rows, train, test)
             n_best = self._best_size([stages], usual)
-        n_most = len(stages) if n_best >= usual else min(len(stages), 2 * n_best)
+        n_most = min(len(stages), 2 * n_best if n_best < usual else n_best + usual // 4)
         others = self.folds._replace(pairs=self.folds.pairs[1:])
         of_folds = [
             stages[:n_most],
@@ -493,49 +678,85 @@ class _Learner:
     def _local_part(self) -> Part | None:
         """Return the unfitted local linear part, after adding its predictions.
 
-        Return None, and add nothing, if its weight on the first fold is small.
+        Return None, and add nothing, if its weight on the first quarter of the folds is
+        small. With enough rows, the metric is learned once, without these folds.
         """
         encoded, targets, local = self.encoded, self.targets, self.local
-        train, test = self.folds.pairs[0]
+        pairs, are_enough = self.folds.pairs, len(encoded.y) >= _FEW
+        n_first = max(1, len(pairs) // 4) if are_enough else 1
+        every = np.arange(len(encoded.y))
+        trains, tests = zip(*pairs[:n_first], strict=True)
+        train, test = reduce(np.intersect1d, trains, every), np.concatenate(tests)
         fitted = local.fitted(encoded.some(train))
-        first = fitted.predict(encoded.V[test])
+        first = fitted.predict(encoded.V[test[:_FIRST_TESTED]])
         self.step()
         numbers = targets.n_classes is None
         least = _LEAST_AT_FIRST if numbers else _LEAST_OF_CLASSES_AT_FIRST
         if self._weight_at_first(first) < least:
             return None
-        if len(encoded.y) >= _FEW:  # all further fits use the same metric
-            model = fitted.model
+        rest = test[_FIRST_TESTED:]
+        if len(rest):
+            first = np.concatenate([first, fitted.predict(encoded.V[rest])])
+        if self.are_many:
+            self.fitted["local linear"] = fitted
+        if are_enough:  # all further fits use the same metric
+            self.n_unseen, model = len(test), fitted.model
             local = part_of(targets, LOCAL, sigma=model.sigma_, alpha=model.alpha_)
-            local = local._replace(map=FrozenEstimator(fitted.map))
-        self._add("local linear", first, local, encoded)
+            local = local._replace(
+                map=FrozenEstimator(fitted.map), most_rows=_MOST_LOCAL
+            )
+        others = self.folds._replace(pairs=pairs[n_first:])
+        found = [first]
+        if others.pairs:
+            found.append(others.predictions([local] * len(others.pairs), encoded))
+        self.found["local linear"] = np.concatenate(found)
         return local
 
     def _weight_at_first(self, first: np.ndarray) -> float:
-        """Return the weight that further predictions for the first fold would have."""
-        tested = self.rows.some(self.folds.pairs[0][1])
+        """Return the weight that further predictions for the first rows would have."""
+        tested = self.rows.some(self.folds.tested[: len(first)])
         tried = [each[: len(first)] for each in self.found.values()]
         return float(blend_weights([*tried, first], tested, self.targets)[-1])
 
-    def _add(self, name: str, first: np.ndarray, part: Part, rows: TableRows) -> None:
-        """Add the predictions of a part for the test rows of all folds."""
-        others = self.folds._replace(pairs=self.folds.pairs[1:])
-        rest = others.predictions([part] * len(others.pairs), rows)
-        self.found[name] = np.concatenate([first, rest])
 
+def _with_weights(
+    blend: Blend,
+    found: dict[str, np.ndarray],
+    rows: TableRows,
+    n_unseen: int | None = None,
+) -> Blend:
+    """Return a blend with weights and errors of predictions for the given rows.
 
-def _with_weights(blend: Blend, found: dict[str, np.ndarray], rows: TableRows) -> Blend:
-    """Return a blend with weights and errors of predictions for the given rows."""
+    If the local linear part has learned its metric from all but the first rows, these
+    decide how much of its weight is justified.
+    """
     targets, share = blend.targets, rows.weights / rows.weights.sum()
     losses = {
         name: float(share @ targets.losses(each, rows.y))
         for name, each in found.items()
     }
-    values = blend_weights([*found.values()], rows, targets)
+    stacked = np.stack([*found.values()])
+    values = blend_weights(stacked, rows, targets)
+    if n_unseen is not None and len(found) > 1 and "local linear" in found:
+        others = np.array([name != "local linear" for name in found])
+        without = np.zeros(len(found))
+        without[others] = blend_weights(stacked[others], rows, targets)
+        pair = np.tensordot(np.stack([without, values]), stacked[:, :n_unseen], 1)
+        share_of_both = blend_weights(pair, rows.some(slice(n_unseen)), targets)
+        values = share_of_both @ np.stack([without, values])
     values = np.where(values < _LEAST_WEIGHT, 0, values)
     values /= values.sum()
+    blended = np.tensordot(values, stacked, 1)
+    used = values > 0
+    if targets.n_classes is not None and np.count_nonzero(used) > 1:
+        factors, power = geometric_weights(stacked[used], rows)
+        other = softmax(power * np.tensordot(factors, _logs(stacked[used]), 1), axis=1)
+        gain = targets.losses(blended, rows.y) - targets.losses(other, rows.y)
+        error = np.sqrt(share**2 @ (gain - share @ gain) ** 2)
+        if share @ gain > error and power > 0:
+            values[used], blended = factors, other
+            blend = blend._replace(power=power)
     weights = dict(zip(found, values.tolist(), strict=True))
-    blended = np.tensordot(values, np.stack([*found.values()]), 1)
     blend = blend._replace(weights=weights, losses=losses)
     are_few_labels = targets.n_classes is not None and len(rows.y) < FEW_ROWS
     if rows.groups is not None or are_few_labels:

@@ -20,6 +20,7 @@ _LEVELS = np.array([0.01, 0.5, 0.99])
 # A repeated extreme value is a code if this many rows have it, and if there are this
 # many other values. A column has at most _MOST_SPECIAL codes.
 _LEAST_SPECIAL, _LEAST_OTHERS, _MOST_SPECIAL = 5, 10, 3
+_MOST = 1e6  # scores of a linear model are limited to this number of deviations
 _MISSING = np.inf  # code of missing categories, because X cannot be infinite
 
 
@@ -56,12 +57,15 @@ class Score(NamedTuple):
         return cls(source, median, mean * unit, 1.0 if constant else scale * unit)
 
     @staticmethod
-    def encode(scores: np.ndarray, values: np.ndarray) -> np.ndarray:
+    def encode(
+        scores: np.ndarray, values: np.ndarray, *, clipped: bool = True
+    ) -> np.ndarray:
         """Return the scores of columns of numbers, (n, n_scores)."""
         _, medians, means, scales = scores.T
         values = np.where(np.isnan(values), medians, values)
         with np.errstate(over="ignore"):
-            return softly_clipped(np.clip((values - means) / scales, -1e100, 1e100))
+            found = np.clip((values - means) / scales, -1e100, 1e100)
+        return softly_clipped(found) if clipped else np.clip(found, -_MOST, _MOST)
 
 
 class Level(NamedTuple):
@@ -142,7 +146,7 @@ class Encoding(Value):
         own = tuple(tuple(group) for group in every)
         return cls(tuple(columns), tuple(terms), tuple(owners), own, tuple(special))
 
-    def transform(self, V: np.ndarray) -> np.ndarray:
+    def transform(self, V: np.ndarray, *, clipped: bool = True) -> np.ndarray:
         """Return scores and codes, (n, n_encoded), in float64."""
         V = V.astype(np.float64, copy=False)
         encoded, is_score = np.empty((len(V), len(self.columns))), self.is_score
@@ -150,7 +154,7 @@ class Encoding(Value):
         values = V[:, scores[:, 0].astype(np.intp)]
         for place, j in enumerate(scores[:, 0].astype(np.intp) if self.special else ()):
             values[:, place] = _without(self.special, j, values[:, place])
-        encoded[:, is_score] = Score.encode(scores, values)
+        encoded[:, is_score] = Score.encode(scores, values, clipped=clipped)
         values = V[:, [level.source for level in levels]]
         encoded[:, ~is_score] = Level.encode(levels, values)
         return encoded
@@ -180,9 +184,10 @@ class Encoding(Value):
         sources = np.array([column.source for column in self.columns], np.intp)
         return np.append(sources[self.is_score], sources[self._indicators[0]])
 
-    def one_hot(self, V: np.ndarray) -> np.ndarray:
+    def one_hot(self, V: np.ndarray, *, clipped: bool = True) -> np.ndarray:
         """Return scores, followed by one indicator per code, in float64."""
-        encoded, (columns, codes) = self.transform(V), self._indicators
+        encoded = self.transform(V, clipped=clipped)
+        columns, codes = self._indicators
         return np.hstack([encoded[:, self.is_score], encoded[:, columns] == codes])
 
     def only(self, chosen: np.ndarray) -> Encoding:

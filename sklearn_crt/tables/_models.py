@@ -208,13 +208,9 @@ class BaseTableModel(SimilarityMixin, TableLifeCycle):
         weight, labels = blend.weights.get("ANOVA", 0.0), _check_feature_names_in(model)
         names, columns = ["remainder"], list[tuple[int, ...]]([()])
         if weight:
-            found = blend.anova.effects(V)
-            keep = [e for e, each in enumerate(found.columns) if each]
-            columns = [*(found.columns[e] for e in keep), ()]
-            names = [" & ".join(labels[j] for j in columns[e]) for e in keep] + names
-            values = weight * found.values[:, keep]
-            values = values.reshape(len(V), len(keep), total.shape[1])
-            intercept = np.reshape(found.intercept, -1)
+            values, own, intercept = blend.anova.effects(V)
+            names = [" & ".join(labels[j] for j in each) for each in own] + names
+            columns, values = [*own, ()], weight * values
         else:
             values, intercept = (
                 np.zeros((len(V), 0, total.shape[1])),
@@ -233,8 +229,10 @@ class BaseTableModel(SimilarityMixin, TableLifeCycle):
     ) -> tuple[np.ndarray, None]:
         """Return an effect at given values of its columns, without a deviation."""
         blend = self._value.solution
-        mean, _ = blend.anova._effect_at(place, columns, grid, output)
-        return blend.weights["ANOVA"] * mean, None
+        V = np.zeros((grid[0].size, self.n_features_in_))
+        for j, values in zip(columns, grid, strict=True):
+            V[:, j] = values.ravel()
+        return blend.weights["ANOVA"] * blend.anova.effect_at(place, V, output), None
 
 
 class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
@@ -256,7 +254,8 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
         None means all of them. Leave out a model to save its time, or to see what it
         contributes.
     n_folds : int, default=4
-        Number of cross-validation folds, at least 10 if there are fewer than 200 rows.
+        Number of cross-validation folds, at least 10 if there are fewer than 200 rows,
+        and at least 8 if there are from 600 to 1500 rows.
         Predictions for the held-out folds determine the weights of the models and, in
         regression, the prediction intervals.
     n_jobs : int, default=None
@@ -296,20 +295,26 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
 
     Notes
     -----
-    With 600 rows or more, the ANOVA kernel is learned once from all rows, the metric is
-    learned once from the rows outside the first fold, and only the coefficients are
-    fitted in each fold and to all rows. With fewer rows, both the kernel and the metric
-    are learned anew in each fold and from all rows. The metric is a
+    With 600 rows or more, the ANOVA kernel and the penalty of ridge regression are
+    chosen once from all rows, and only the coefficients are fitted in each fold. The
+    metric is learned once, without a quarter of the rows, and these rows determine how
+    much of the weight of the local linear model is justified. With fewer rows, both the
+    kernel and the metric are learned anew in each fold and from all rows. With more
+    than 16,000 rows, there is a single fold with 4000 test rows, and local linear and
+    logistic regression are fitted to at most 10,000 rows. The metric is a
     :class:`~sklearn_crt.LearnedMetric` with ``method="evidence"``. The local linear
-    model is left out if its weight on the first fold is below 0.1, or below 0.25 for
+    model is left out if its weight on the first folds is below 0.1, or below 0.25 for
     class probabilities, and trees if their weight on the first fold is below 0.05.
     Trees are those of :class:`~sklearn.ensemble.HistGradientBoostingRegressor` or
     :class:`~sklearn.ensemble.HistGradientBoostingClassifier` with 100 iterations (fewer
     with many classes), unless another number has a cross-validated loss that is smaller
     by more than its standard error. In regression, predictions of each model may exceed
-    the range of the targets by at most a fifth of this range. Class probabilities of
-    each model are mixed with the class shares, which get a weight of 1 / (n + 1) for n
-    rows.
+    the range of the targets by at most a fifth of this range.
+
+    Class probabilities are weighted arithmetic means, or normalised powers of weighted
+    geometric means if the cross-validated log loss of these is lower by more than its
+    standard error. The probabilities of each model are mixed with the class shares,
+    which get a weight of 1 / (n + 1) for n rows.
 
     Outside the range of a numeric column, predictions of regression continue along a
     straight line if the data support it: the line is fitted to the rows without the
@@ -383,7 +388,8 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
 class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
     """Classification on raw tables by a weighted average of four models.
 
-    The class probabilities are weighted averages of the predictions of four models:
+    The class probabilities are weighted averages (arithmetic or geometric means, see
+    the Notes of :class:`TableRegressor`) of the predictions of four models:
     ridge classification with the ANOVA kernel of :class:`~sklearn_crt.AnovaSampler`,
     logistic regression on the features of this kernel, the numbers and the one-hot
     encoded categories, local linear classification in a learned metric, and gradient
@@ -398,7 +404,8 @@ class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
         None means all of them. Leave out a model to save its time, or to see what it
         contributes.
     n_folds : int, default=4
-        Number of cross-validation folds, at least 10 if there are fewer than 200 rows.
+        Number of cross-validation folds, at least 10 if there are fewer than 200 rows,
+        and at least 8 if there are from 600 to 1500 rows.
         Predictions for the held-out folds determine the weights of the models and, in
         regression, the prediction intervals.
     class_weight : dict or "balanced", default=None

@@ -6,20 +6,16 @@ import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.frozen import FrozenEstimator
 
 from ..averages import LocalLinearClassifier, LocalLinearRegressor
 from ..life_cycle.fitted import LifeCycle, frozen_copy
 from ..ridge import RandomFeatureRidge, RandomFeatureRidgeClassifier
-from ..sums.map_sums import map_of
-from ._anova_kernel import row_blocks
-from ._encoding import Encoding
 
 # predictions may exceed the range of the targets by this proportion of the range
 _BEYOND = 0.2
-_MOST_LOGISTIC = 20_000  # logistic regression is fitted to at most this many rows
+_MOST_LOGISTIC = 10_000  # logistic regression is fitted to at most this many rows
 _PENALTY = 0.3  # parameter C of logistic regression
 
 
@@ -174,39 +170,10 @@ def features_of(transformer: Any, V: np.ndarray) -> np.ndarray:
     return getattr(transformer, "estimator", transformer)._features(V)
 
 
-class FeaturesAndColumns(BaseEstimator):
-    """The features of a fitted sampler, followed by the one-hot encoded columns."""
+def logistic_part(targets: TargetRange) -> Part:
+    """Return logistic regression, which is not fitted yet."""
+    # imported here, because only classifiers need it
+    from sklearn.linear_model import LogisticRegression
 
-    def __init__(self, sampler: FrozenEstimator, encoding: Encoding):
-        self.sampler = sampler
-        self.encoding = encoding
-
-    def fit(self, *given: np.ndarray) -> Self:
-        """Do nothing, because the columns do not depend on the rows of a fold."""
-        return self
-
-    def _features(self, V: np.ndarray) -> np.ndarray:
-        """Return the columns, (n, m + n_columns)."""
-        columns = self.encoding.one_hot(V)
-        sampler = map_of(self.sampler)
-        m = sampler.n_features
-        out = np.empty((len(V), m + columns.shape[1]))
-        out[:, m:] = columns
-        for rows in row_blocks(len(V)):  # in blocks, to avoid a copy of all features
-            out[rows, :m] = sampler.transform(V[rows])
-        return out
-
-
-def anova_parts(
-    targets: TargetRange, encoding: Encoding, sampler: FrozenEstimator
-) -> dict[str, Part]:
-    """Return the ridge model and, for labels, logistic regression on its features."""
-    parts = {"ANOVA": part_of(targets, RIDGE, sampler)}
-    if targets.n_classes is not None:
-        # imported here, because only classifiers need it
-        from sklearn.linear_model import LogisticRegression
-
-        model = LogisticRegression(C=_PENALTY, max_iter=200)
-        both = FeaturesAndColumns(sampler, encoding)
-        parts["logistic"] = Part(targets, model, both, _MOST_LOGISTIC)
-    return parts
+    model = LogisticRegression(C=_PENALTY, max_iter=200)
+    return Part(targets, model, most_rows=_MOST_LOGISTIC)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, clone
 
-from .._compat import gains_of_columns
+from .._compat import boosting_scores, gains_of_columns
 from ..arrays.threads import openmp_for_rows
 
 # histogram boosting has at most 255 categories, one of which represents all others
 _MOST_LEVELS, _LEAST_COUNT = 254, 10
+_MOST_BINS = 255  # of a column of numbers
 # numbers of iterations: at first, and at most
 _AT_FIRST, _MOST = 100, 300
 # A tree is fitted for each class in each iteration. With many classes, the number of
@@ -24,8 +27,9 @@ _LARGEST_LEAF = 20  # minimum number of rows per leaf, with 400 rows or more
 class Trees(BaseEstimator):
     """Histogram gradient boosting for rows that a table reader has converted.
 
-    Frequent categories are passed on as categories, and all others form one category.
-    Missing values remain missing.
+    Columns are converted to codes once, for fitting and for predicting: numbers to the
+    bins of their quantiles, and frequent categories to their positions. All other
+    categories have the same code, and missing values remain missing.
     """
 
     def __init__(
@@ -52,6 +56,7 @@ class Trees(BaseEstimator):
         self._numbers = np.setdiff1d(known, self.categories)
         self._n_columns = V.shape[1]
         self._levels = [_frequent_levels(V[:, j]) for j in self.categories]
+        self._edges = [_bin_edges(V[:, j], sample_weight) for j in self._numbers]
         most = self._most_iterations(_AT_FIRST)
         options: dict[str, Any] = {
             "max_iter": self.n_iterations or most,
@@ -70,8 +75,13 @@ class Trees(BaseEstimator):
             self._model = HistGradientBoostingRegressor(**options)
         else:
             self._model = HistGradientBoostingClassifier(**options)
+        codes = self._codes(V)
+        # codes that do not occur are treated as missing values
+        n_levels = [len(levels) for levels in self._levels]
+        self._has_others = (codes[:, : len(n_levels)] == n_levels).any(axis=0)
+        equal = np.ptp(sample_weight) <= 1e-12 * sample_weight.max()
         with openmp_for_rows(len(V)):
-            self._model.fit(self._columns(V), y, sample_weight)
+            self._model.fit(codes, y, None if equal else sample_weight)
         return self
 
     @property
@@ -88,13 +98,11 @@ class Trees(BaseEstimator):
         n_trees = 1 if (self.n_classes or 1) == 2 else self.n_classes or 1
         return min(most, max(_LEAST_ITERATIONS, _MOST_TREES // n_trees))
 
-    def staged(self, V: np.ndarray) -> list[np.ndarray]:
-        """Return the predictions after each iteration, (n,) or (n, n_classes)."""
+    def staged(self, V: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield the predictions after each iteration, (n, 1) or (n, n_classes)."""
         with openmp_for_rows(len(V)):
-            if self.n_classes is not None:
-                return [*self._model.staged_predict_proba(self._columns(V))]
-            stages = self._model.staged_predict(self._columns(V))
-            return [self._scale * stage + self._shift for stage in stages]
+            for scores in boosting_scores(self._model, self._inputs(V), staged=True):
+                yield self._predictions(scores)
 
     @property
     def classes_(self) -> np.ndarray:
@@ -102,16 +110,23 @@ class Trees(BaseEstimator):
         return self._model.classes_
 
     def predict(self, V: np.ndarray) -> np.ndarray:
-        """Return predicted numbers, (n,)."""
-        with openmp_for_rows(len(V)):
-            return self._scale * self._model.predict(self._columns(V)) + self._shift
-
-    def predict_proba(self, V: np.ndarray) -> np.ndarray:
-        """Return probabilities of ``classes_``, (n, n_classes)."""
-        if len(self.classes_) == 1:
+        """Return predicted numbers, (n, 1), or probabilities of ``classes_``."""
+        if self.n_classes is not None and len(self.classes_) == 1:
             return np.ones((len(V), 1))
         with openmp_for_rows(len(V)):
-            return self._model.predict_proba(self._columns(V))
+            (scores,) = boosting_scores(self._model, self._inputs(V))
+        return self._predictions(scores)
+
+    predict_proba = predict
+
+    def _predictions(self, scores: np.ndarray) -> np.ndarray:
+        """Return numbers or probabilities, given the sums over all trees, (n, k)."""
+        if self.n_classes is None:
+            return self._scale * scores + self._shift
+        if scores.shape[1] == 1:
+            second = expit(scores)
+            return np.concatenate([1 - second, second], axis=1)
+        return softmax(scores, axis=1)
 
     @property
     def importances(self) -> np.ndarray:
@@ -126,12 +141,43 @@ class Trees(BaseEstimator):
             found[order] = np.sqrt(gains_of_columns(self._model, len(order)))
         return found / (found.sum() or 1.0)
 
-    def _columns(self, V: np.ndarray) -> np.ndarray:
-        """Return codes of categories, followed by numbers."""
-        chosen = zip(self._levels, self.categories, strict=True)
-        codes = [_codes(levels, V[:, j]) for levels, j in chosen]
-        found = np.column_stack([*codes, V[:, self._numbers]])
-        return found if found.shape[1] else np.zeros((len(V), 1))
+    def _codes(self, V: np.ndarray) -> np.ndarray:
+        """Return codes of categories, followed by those of numbers, (n, k)."""
+        found = np.empty((len(V), max(len(self._levels) + len(self._edges), 1)))
+        found[:, -1] = 0  # if there are no columns
+        for code, levels, j in zip(
+            found.T, self._levels, self.categories, strict=False
+        ):
+            code[:] = _codes(levels, V[:, j])
+        first = len(self._levels)
+        for place, (edges, j) in enumerate(
+            zip(self._edges, self._numbers, strict=True), first
+        ):
+            found[:, place] = np.searchsorted(edges, V[:, j])
+            found[np.isnan(V[:, j]), place] = np.nan
+        return found
+
+    def _inputs(self, V: np.ndarray) -> np.ndarray:
+        """Return codes, of which those that did not occur in ``fit`` are missing."""
+        codes, k = self._codes(V), len(self._levels)
+        n_levels = [len(levels) for levels in self._levels]
+        unknown = (codes[:, :k] == n_levels) & ~self._has_others
+        codes[:, :k][unknown] = np.nan
+        return codes
+
+
+def _bin_edges(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return the upper ends of all bins but the last one, for at most 255 bins."""
+    known = ~np.isnan(values)
+    values, weights = values[known].astype(np.float64), weights[known]
+    distinct = np.unique(values)
+    if len(distinct) <= _MOST_BINS:
+        with np.errstate(over="ignore"):
+            return distinct[:-1] / 2 + distinct[1:] / 2
+    order = np.argsort(values, kind="stable")
+    sums = np.cumsum(weights[order])
+    levels = sums[-1] * np.arange(1, _MOST_BINS) / _MOST_BINS
+    return np.unique(values[order[np.searchsorted(sums, levels)]])
 
 
 def _frequent_levels(values: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from sklearn_crt import (
+    AnovaSampler,
     LearnedMetric,
     LocalLinearRegressor,
     NadarayaWatsonClassifier,
@@ -57,10 +58,17 @@ def test_blend_is_the_weighted_average_of_its_parts(table, model, value_of):
     assert model.weights_.keys() == {"ANOVA", "linear", "local linear", "trees"}
     assert model.score(X[300:], y[300:]) > 0.7
     blend, V = value_of(model).solution, TableReader.of(X).read(X)
-    total = model.weights_["ANOVA"] * blend.parts["ANOVA"].predict(V)
-    if model.weights_["local linear"]:
-        local = blend.parts["local linear"].predict(blend.encoding.one_hot(V))
-        total += model.weights_["local linear"] * local
+    inputs = {
+        "ANOVA": blend.anova.features(V),
+        "linear": blend.encoding.one_hot(V, clipped=False),
+        "local linear": blend.encoding.one_hot(V),
+        "trees": V,
+    }
+    total = sum(
+        weight * blend.parts[name].predict(inputs[name])
+        for name, weight in model.weights_.items()
+        if weight
+    )
     np.testing.assert_allclose(model.predict(X), total[:, 0], atol=1e-12)
 
 
@@ -70,12 +78,20 @@ def test_logistic_part_has_features_and_columns(table, value_of, rng):
     names = np.where(y > 0, "yes", "no")
     classifier = TableClassifier(random_state=0).fit(X[:300], names[:300])
     assert classifier.weights_.keys() == {"ANOVA", "logistic", "local linear", "trees"}
-    blend, V = value_of(classifier).solution, TableReader.of(X).read(X)
-    columns = [blend.anova.kernel_.transform(V), blend.encoding.one_hot(V)]
-    columns, labels = np.hstack(columns), np.where(y > 0, 1, 0)
+    value, V = value_of(classifier), TableReader.of(X).read(X)
+    blend, seed = value.solution, value.choices.seed
+    categories = [
+        j for j, kind in enumerate(TableReader.of(X).kinds) if kind == "category"
+    ]
+    rows = TableRows.of(V[:300], np.where(y > 0, 1, 0)[:300], np.ones(300), None, seed)
+    sampler = AnovaSampler(categories=categories, random_state=seed)
+    features = sampler.fit(rows.V, rows.y).transform(V)
+    columns = np.hstack([features, blend.encoding.one_hot(V)])
+    labels = np.where(y > 0, 1, 0)
     model = LogisticRegression(C=0.3, tol=1e-6, max_iter=1000)
     expected = model.fit(columns[:300], labels[:300]).predict_proba(columns)
-    found = blend.parts["logistic"].predict(V)
+    own = np.hstack([blend.anova.features(V), blend.encoding.one_hot(V)])
+    found = blend.parts["logistic"].predict(own)
     np.testing.assert_allclose(found, expected, atol=0.004)  # probabilities have limits
 
 
@@ -392,9 +408,8 @@ def test_memory_of_predictions_is_bounded(classifier, value_of):
     classifier.predict_proba(X)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    sampler = value_of(classifier).solution.anova.kernel_
-    n_features = len(sampler.get_feature_names_out())
-    assert peak < len(X) * n_features * 8 / 2  # not all features at once
+    n_landmarks = len(value_of(classifier).solution.anova.map.root)
+    assert peak < len(X) * n_landmarks * 8 / 2  # not the whole kernel matrix at once
 
 
 def test_more_folds_than_rows_that_are_tested():

@@ -1,0 +1,218 @@
+"""The parts of models for raw tables: exactness of short cuts, weights, and sizes."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.metrics import log_loss
+
+from sklearn_crt import RandomFeatureRidge, RandomFeatureRidgeClassifier
+from sklearn_crt.tables import AnovaSampler, TableClassifier, TableRegressor
+from sklearn_crt.tables._blend import Folds, geometric_weights
+from sklearn_crt.tables._parts import TableRows
+from sklearn_crt.tables._ridge_parts import AnovaModel, LinearModel, ridge_without_folds
+from sklearn_crt.tables._trees import Trees
+
+from .test_anova_sampler import mixed_table
+
+pd = pytest.importorskip("pandas")
+
+
+@pytest.fixture
+def rows(rng):
+    Z = rng.normal(size=(300, 8))
+    y = Z[:, 0] - 2 * Z[:, 1] + 0.5 * rng.normal(size=300)
+    return TableRows(Z, y, rng.integers(1, 4, 300) / 2.0)
+
+
+# ------------------------------------------------------------------------ ridge
+def test_folds_of_ridge_equal_fits_to_the_other_rows(rows):
+    weights = rows.weights / rows.weights.mean()
+    rows = rows._replace(weights=weights)
+    model = RandomFeatureRidge("linear").fit(rows.V, rows.y, weights)
+    folds = Folds.of(rows, 4, None, stratified=False)
+    found = ridge_without_folds(model, rows.V, rows, folds.pairs)
+    expected = []
+    for train, test in folds.pairs:
+        fold = Ridge(model.alpha_).fit(rows.V[train], rows.y[train], weights[train])
+        expected.append(fold.predict(rows.V[test]))
+    limits = rows.y.min(), rows.y.max()
+    np.testing.assert_allclose(found[:, 0], np.clip(np.concatenate(expected), *limits))
+
+
+@pytest.mark.parametrize("cuts", [[0.0], [3.5], [-1.0, 1.0]])
+def test_folds_of_ridge_classification(rows, cuts):
+    """Also if both classes have the same total weight, and for three classes."""
+    codes = np.digitize(rows.y, cuts)
+    rows = rows._replace(y=codes, weights=np.ones(300))
+    model = RandomFeatureRidgeClassifier("linear").fit(rows.V, codes)
+    solution = model._value.solution
+    folds = Folds.of(rows, 4, None, stratified=True)
+    found = ridge_without_folds(model, rows.V, rows, folds.pairs)
+    k = len(cuts) + 1
+    T = 2.0 * codes[:, None] - 1 if k == 2 else (codes[:, None] == range(k)) * 1.0
+    weights = np.ones(300)
+    if solution.is_balanced:
+        weights = 300 / (2 * np.bincount(codes))[codes]
+    for number, (train, test) in enumerate(folds.pairs):
+        fold = Ridge(model.alpha_).fit(rows.V[train], T[train], weights[train])
+        scores = fold.predict(rows.V[test]).reshape(len(test), -1)
+        expected = solution.calibration.probabilities(scores)
+        own = found[sum(len(each) for _, each in folds.pairs[:number]) :][: len(test)]
+        np.testing.assert_allclose(own, expected, atol=1e-9)
+
+
+def test_anova_model_predicts_as_ridge_and_logistic_regression(rng):
+    X, y = mixed_table(300)
+    codes = (y > 0).astype(int)
+    sampler = AnovaSampler(random_state=0).fit(X, y)
+    anova, P = sampler._value.solution, sampler.transform(X)
+    V = sampler._validated_queries(X)
+    ridge = RandomFeatureRidge("linear", clip=False).fit(P, y)
+    model, none = AnovaModel.of(anova, ridge, None)
+    assert none is None
+    found = model.predict(model.features(V))[:, 0]
+    np.testing.assert_allclose(found, np.clip(ridge.predict(P), y.min(), y.max()))
+    assert model.map.root.shape[1] == 1
+    values, columns, intercept = model.effects(V)
+    total = values.sum(axis=(1, 2)) + intercept
+    if sampler.order_ != "all":
+        np.testing.assert_allclose(total, ridge.predict(P), atol=1e-8)
+    assert columns[0] == (0,)
+
+    from sklearn.linear_model import LogisticRegression
+
+    more = rng.normal(size=(300, 2))
+    logistic = LogisticRegression().fit(np.hstack([P, more]), codes)
+    classifier = RandomFeatureRidgeClassifier("linear").fit(P, codes)
+    model, own = AnovaModel.of(anova, classifier, logistic)
+    features = model.features(V)
+    np.testing.assert_allclose(
+        model.predict(features),
+        classifier._value.solution.calibration.probabilities(
+            classifier._value.solution.predict(P)
+        ),
+        atol=1e-9,
+    )
+    np.testing.assert_allclose(
+        own.predict_proba(np.hstack([features, more])),
+        logistic.predict_proba(np.hstack([P, more])),
+        atol=1e-9,
+    )
+
+
+def test_linear_model(rows):
+    ridge = RandomFeatureRidge("linear").fit(rows.V, rows.y)
+    found = LinearModel.of(ridge).predict(rows.V)
+    np.testing.assert_allclose(found, ridge.predict(rows.V), atol=1e-9)
+
+
+# ------------------------------------------------------------------------ trees
+@pytest.mark.parametrize("n_classes", [None, 2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_trees_predict_as_boosting(rng, n_classes, weighted):
+    """The short cut for predictions, with categories that are new or were rare."""
+    n = 500
+    V = np.c_[rng.integers(0, 5, n), rng.normal(size=(n, 2)), rng.integers(0, 40, n)]
+    V = V.astype(float)
+    V[rng.random(V.shape) < 0.05] = np.nan
+    y = np.nan_to_num(V[:, 1]) + (V[:, 0] == 2) + (V[:, 3] > 30)
+    y = y if n_classes is None else np.digitize(y, [0.5, 1.5][: n_classes - 1])
+    weights = rng.integers(1, 5, n) * 1.0 if weighted else np.ones(n)
+    trees = Trees((0, 3), n_classes).fit(V, y, weights)
+    new = np.r_[V, [[9.0, 0.0, 0.0, 99.0], [np.nan] * 4]]
+    codes = trees._codes(new)
+    if n_classes is None:
+        expected = trees._scale * trees._model.predict(codes) + trees._shift
+        np.testing.assert_allclose(trees.predict(new)[:, 0], expected)
+    else:
+        expected = trees._model.predict_proba(codes)
+        np.testing.assert_allclose(trees.predict(new), expected)
+    *_, last = trees.staged(new)
+    np.testing.assert_allclose(last, trees.predict(new))
+    np.testing.assert_array_equal(trees.predict(new[:1]), trees.predict(new)[:1])
+
+
+def box_table(rng, n=700):
+    X = rng.uniform(-1, 1, (n, 3))
+    inside = (np.abs(X[:, 0]) < 0.6) & (np.abs(X[:, 1]) < 0.6)
+    return pd.DataFrame(X, columns=["a", "b", "c"]), inside
+
+
+def test_trees_of_groups(rng):
+    """Rows of a group share an offset, which trees must not learn from the group."""
+    X, inside = box_table(rng)
+    group = np.repeat(np.arange(70), 10)
+    X["a"] += 1e-3 * group  # the group can be recognised
+    y = inside + 0.5 * rng.normal(size=70)[group]
+    model = TableRegressor(parts=["trees"], random_state=0)
+    alone = clone(model).fit(X, y).losses_["trees"]
+    grouped = clone(model).fit(X, y, groups=group)
+    assert grouped.losses_["trees"] > alone
+    low, high = grouped.predict_interval(X[:5], coverage=0.8).T
+    assert np.all(low < high)
+    with pytest.raises(ValueError, match=r"frozen|freeze"):
+        grouped.freeze().merge(grouped)
+
+
+def test_trees_with_class_weights_and_weights_of_rows(rng):
+    X, inside = box_table(rng)
+    y = np.where(inside ^ (rng.random(700) < 0.05), "in", "out")
+    rare = (y == "out") | (rng.random(700) < 0.3)
+    X, y = X[rare], y[rare]
+    model = TableClassifier(parts=["trees"], random_state=0)
+    plain = clone(model).fit(X, y).predict_proba(X)[:, 0].mean()
+    share = (y == "in").mean()
+    assert abs(plain - share) < 0.03
+    balanced = clone(model).set_params(class_weight="balanced").fit(X, y)
+    weights = np.where(y == "in", 0.5 / share, 0.5 / (1 - share))
+    weighted = clone(model).fit(X, y, sample_weight=weights)
+    p = balanced.predict_proba(X)
+    np.testing.assert_allclose(p, weighted.predict_proba(X), atol=1e-6)
+    assert p[:, 0].mean() > plain + 0.02
+    loaded = pickle.loads(pickle.dumps(balanced.freeze()))
+    np.testing.assert_array_equal(loaded.predict_proba(X), p)
+
+
+# ---------------------------------------------------------------------- weights
+def test_geometric_means_of_probabilities(rng):
+    """Evidence that two parts see in different columns adds up."""
+    score = rng.normal(size=(1500, 2))
+    p = 1 / (1 + np.exp(-3 * score.sum(axis=1)))
+    y = (rng.random(1500) < p).astype(int)
+    found = np.stack([np.c_[1 - q, q] for q in 1 / (1 + np.exp(-3 * score.T))])
+    rows = TableRows(np.empty((1500, 0)), y, np.ones(1500))
+    weights, power = geometric_weights(found, rows)
+    np.testing.assert_allclose(weights, 0.5, atol=0.05)
+    assert power == pytest.approx(2, abs=0.2)
+    zero = found.copy()
+    zero[0, :, 1] = 0  # a class without weight
+    zero[0, :, 0] = 1
+    weights, power = geometric_weights(zero, rows)
+    assert np.isfinite([*weights, power]).all()
+
+
+def test_classifiers_choose_the_better_mean(rng, value_of):
+    X = rng.normal(size=(900, 4))
+    score = 3 * np.sin(2 * X[:, 0]) + 4 * ((X[:, 1] > 0) ^ (X[:, 2] > 0)) - 2
+    y = (rng.random(900) < 1 / (1 + np.exp(-2 * score))).astype(int)
+    model = TableClassifier(random_state=0).fit(X[:600], y[:600])
+    p = model.predict_proba(X[600:])
+    np.testing.assert_allclose(p.sum(axis=1), 1)
+    assert sum(model.weights_.values()) == pytest.approx(1)
+    blend = value_of(model).solution
+    arithmetic = blend._replace(power=None)
+    V = X[600:]
+    assert log_loss(y[600:], p) < 1.05 * log_loss(y[600:], arithmetic.predict(V))
+
+
+# ------------------------------------------------------------------------- size
+def test_frozen_models_are_small(rng):
+    """No matrix with a row and a column per landmark, nor one copy per fold."""
+    X = rng.normal(size=(900, 5))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + (X[:, 3] > 0)
+    model = TableRegressor(random_state=0).fit(X, y + 0.1 * rng.normal(size=900))
+    assert model.weights_["ANOVA"] > 0
+    assert len(pickle.dumps(model.freeze())) < 500_000
