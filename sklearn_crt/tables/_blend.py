@@ -38,7 +38,9 @@ _MOST_AXES = 20  # limit on the number of columns in the learned metric
 # With more rows, there is a single set of test rows, features of the ANOVA kernel are
 # not stored, and models of limited numbers of rows are not fitted again to all rows.
 _MANY = 16_000
-_MOST_LOCAL = 10_000  # local linear regression is fitted to at most this many rows
+# Local linear regression is fitted to at most this many rows. Its predictions compare
+# each row with all of them, so the limit is lower if many predictions are likely.
+_MOST_LOCAL, _MOST_LOCAL_OF_MANY = 10_000, 5_000
 _FIRST_TESTED = 1000  # number of rows that decide whether a part is continued
 _SIMILAR_ENTRIES = 2**18  # maximum number of entries of the rows for similarities
 _FEW = 600  # with fewer rows, each fold learns its own kernel and metric
@@ -431,7 +433,8 @@ class _Learner:
             random_state=choices.seed,
         )
         local = part_of(self.targets, LOCAL)
-        self.local = local._replace(map=metric, most_rows=_MOST_LOCAL)
+        most = _MOST_LOCAL_OF_MANY if self.are_many else _MOST_LOCAL
+        self.local = local._replace(map=metric, most_rows=most)
         kinds, n_classes = choices.kinds, self.targets.n_classes
         categories = [j for j, kind in enumerate(kinds) if kind == CATEGORY]
         self.sampler = AnovaSampler(categories=categories, random_state=choices.seed)
@@ -702,8 +705,8 @@ class _Learner:
         if are_enough:  # all further fits use the same metric
             self.n_unseen, model = len(test), fitted.model
             local = part_of(targets, LOCAL, sigma=model.sigma_, alpha=model.alpha_)
-            local = local._replace(
-                map=FrozenEstimator(fitted.map), most_rows=_MOST_LOCAL
+            local = self.local._replace(
+                model=local.model, map=FrozenEstimator(fitted.map)
             )
         others = self.folds._replace(pairs=pairs[n_first:])
         found = [first]

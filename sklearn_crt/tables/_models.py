@@ -300,11 +300,12 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
     metric is learned once, without a quarter of the rows, and these rows determine how
     much of the weight of the local linear model is justified. With fewer rows, both the
     kernel and the metric are learned anew in each fold and from all rows. With more
-    than 16,000 rows, there is a single fold with 4000 test rows, and local linear and
-    logistic regression are fitted to at most 10,000 rows. The metric is a
-    :class:`~sklearn_crt.LearnedMetric` with ``method="evidence"``. The local linear
-    model is left out if its weight on the first folds is below 0.1, or below 0.25 for
-    class probabilities, and trees if their weight on the first fold is below 0.05.
+    than 16,000 rows, there is a single fold with 4000 test rows, logistic regression is
+    fitted to at most 10,000 rows and local linear regression to at most 5000. The
+    metric is a :class:`~sklearn_crt.LearnedMetric` with ``method="evidence"``. The
+    local linear model is left out if its weight on the first folds is below 0.1, or
+    below 0.25 for class probabilities, and trees if their weight on the first fold is
+    below 0.05.
     Trees are those of :class:`~sklearn.ensemble.HistGradientBoostingRegressor` or
     :class:`~sklearn.ensemble.HistGradientBoostingClassifier` with 100 iterations (fewer
     with many classes), unless another number has a cross-validated loss that is smaller
