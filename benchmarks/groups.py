@@ -77,7 +77,7 @@ def one_row(quick, repeats):
             seconds = timed(calls, repeats)
             one = Case(1, case.n_features, case.n_components, case.dtype)
             results[one] = {name: t / N_CALLS for name, t in seconds.items()}
-    titles = "transform of one row", "predict of one row, pipeline with Ridge"
+    titles = "transformation of one row", "prediction for one row, pipeline with Ridge"
     return [
         against_baseline(title, results, BASELINE, "microseconds")
         for title, results in zip(titles, (rows, predictions), strict=True)

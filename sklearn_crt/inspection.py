@@ -86,9 +86,9 @@ def predict_interval(
     model, rows = _resolved(estimator, X)
     if not hasattr(type(model), "predict_interval"):
         raise TypeError(
-            f"{model!r} has no method predict_interval. Regressors of sklearn_crt have "
-            "it, such as RandomFeatureRidge and LocalLinearRegressor; a pipeline must "
-            "end in one of them."
+            f"{model!r} has no method predict_interval. Regressors of sklearn_crt, "
+            "such as RandomFeatureRidge and LocalLinearRegressor, have this method; a "
+            "pipeline must end with one of them."
         )
     return model.predict_interval(rows, coverage)
 

@@ -58,8 +58,8 @@ def defaults(seeds=4, sets=LABELS + NUMBERS + FURTHER_LABELS + FURTHER_NUMBERS):
         ("regression: 100 R²", NUMBERS, FURTHER_NUMBERS),
     ):
         for said, names in (
-            ("Used for the choice", first),
-            ("Not used for the choice", further),
+            ("Data sets that were used to choose the candidates", first),
+            ("Data sets that were not used to choose the candidates", further),
         ):
             found = {}
             for name in tqdm([n for n in names if n in sets], file=sys.stderr):

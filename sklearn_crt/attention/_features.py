@@ -253,7 +253,7 @@ def check_rows(rows: Array, name: str) -> None:
         raise TypeError(f"{name} must be float32 or float64, got {rows.dtype}.")
     if rows.ndim < 2 or 0 in rows.shape:
         raise ValueError(
-            f"{name} must have a shape (..., n_rows, n_columns) without empty axes, "
+            f"{name} must have shape (..., n_rows, n_columns), without empty axes; "
             f"got {tuple(rows.shape)}."
         )
 

@@ -340,7 +340,7 @@ def best_multiple_left(
     targets: Targets,
     octaves: np.ndarray = WIDE_OCTAVES,
 ) -> Best:
-    """Return the multiple of sigma, and the targets, with the lowest held-out error.
+    """Return the multiple of sigma and the targets that give the lowest held-out error.
 
     Before a row is predicted, it is subtracted from the prototype that represents it.
     """

@@ -71,7 +71,7 @@ class MetricValue(SampleValue):
         shapes, kinds = (self.sample.y.shape[1:], y.shape[1:]), {self.kind, kind}
         if kinds >= {"labels", "numbers"} or shapes[0] != shapes[1]:
             before, found = (
-                f"{np.prod(shape, dtype=int)} columns of {each}"
+                f"{np.prod(shape, dtype=int)} column(s) of {each}"
                 for shape, each in zip(shapes, (self.kind, kind), strict=True)
             )
             raise ValueError(
@@ -452,9 +452,9 @@ class LearnedMetric(
             Transformed training rows. If they are cross-fitted, each row is transformed
             by a metric that is learned without its fold, of which there are five, or
             ten if there are fewer than 200 rows. This metric is rotated so that the
-            rows from which it was learned are as close as possible to their places
-            according to the metric of all rows. Rows of weight 0 are transformed by the
-            metric of all rows.
+            rows from which it was learned lie as close as possible to where the metric
+            that is learned from all rows places them. Rows of weight 0 are transformed
+            by the metric that is learned from all rows.
 
         Examples
         --------

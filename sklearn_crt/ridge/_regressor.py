@@ -176,9 +176,9 @@ class RandomFeatureRidge(
     :math:`Z'Zv = wKv`. All outputs share one sigma, which minimises the sum of the
     errors, each divided by the variance of the corresponding output.
 
-    With ``alpha="auto"`` the prior standard deviation of the function, which is defined
-    by the prior variance below, is limited to 5 times the standard deviation of the
-    targets, because with smaller penalties predictions for rows far from all other rows
+    With ``alpha="auto"``, the prior standard deviation of the function (the root of the
+    prior variance below) is limited to 5 times the standard deviation of the targets.
+    With smaller penalties, predictions for rows that are far from all other rows would
     become unreasonably large (``python -m benchmarks.choices ridge_tables`` compares
     errors on twelve tables). Moreover, the leave-one-out errors of sigma and the
     penalty are compared after multiplying them by :math:`1 + 1.5\sqrt{2t} / n`, with

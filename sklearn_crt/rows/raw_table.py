@@ -256,8 +256,8 @@ class TableReader:
         if np.isinf(matrix).any():
             name = self.names[int(np.isinf(matrix).any(axis=0).argmax())]
             raise ValueError(
-                f"Input X contains infinity or a value too large in column {name!r}. "
-                "Replace it by a missing value or by a large number."
+                f"Column {name!r} of X contains infinity or a value that is too large "
+                "for float64. Replace it with a missing value or a finite number."
             )
         # the models inside of a blend read the matrix of codes again
         given = is_data_frame(X) or X.dtype.kind not in "bf"
@@ -311,11 +311,11 @@ class TableReader:
         if kind == CATEGORY:
             dated = self.dated[j] if self.dated else None
             if dated is not None and _has_dates(column) not in {dated, None}:
-                kinds = ("dates", "other values")[:: 1 if dated else -1]
+                before, now = ("dates", "not dates")[:: 1 if dated else -1]
                 raise TypeError(
-                    f"Column {name!r} of X contained categories that are {kinds[0]} "
-                    f"when the model was fitted, but now contains {kinds[1]}. Convert "
-                    "them to the same type."
+                    f"The categories in column {name!r} of X were {before} when the "
+                    f"model was fitted, but are {now} in this table. Convert them to "
+                    "the same type."
                 )
             return codes_of(column)
         return _numbers(column, name, kind, self.formats[j] if self.formats else None)

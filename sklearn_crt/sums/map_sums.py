@@ -96,7 +96,7 @@ class MapSums(LearnedValue):
         return value.fixed(step) if is_fixed or n_entries > KEPT_ENTRIES else value
 
     def fixed(self, step: Step = no_step) -> Self:
-        """Return a copy with a fixed map and without kept rows."""
+        """Return a copy whose map is fixed and which stores no rows."""
         value = self.summed(step)
         return replace(value, sampler=frozen_sampler(value.sampler), is_fixed=True)
 
@@ -164,7 +164,7 @@ def check_n_columns(sampler: Transformer | None, X: Rows) -> None:
 
 
 def frozen_sampler(sampler: Transformer | None) -> Transformer | None:
-    """Return a frozen copy of a sampler of this package, or another transformer."""
+    """Return a frozen copy of a sampler, or the transformer if it is not ours."""
     # a FrozenEstimator is not a LifeCycle
     return frozen_copy(sampler) if isinstance(sampler, LifeCycle) else sampler
 

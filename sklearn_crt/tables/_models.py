@@ -89,8 +89,8 @@ class BaseTableModel(SimilarityMixin, TableLifeCycle):
             rows have the same weight. Rows with weight 0 are ignored.
         groups : array-like of shape (n_samples,), default=None
             Labels of groups of dependent rows, for instance of the patient whose visits
-            the rows describe. Then all rows of a group are in the same fold of the
-            cross-validation, of which there are up to ten, so that the weights, the
+            the rows describe. All rows of a group are then placed in the same fold of
+            the cross-validation, which has up to ten folds, so the weights, the
             intervals and the probabilities refer to rows of new groups. None means that
             the rows are independent.
 

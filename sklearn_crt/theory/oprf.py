@@ -205,7 +205,7 @@ def oprf_legendre(
     Returns
     -------
     legendre : float or ndarray
-        The transform at a, which is positive; infinite if no estimate reaches a.
+        The positive value of the transform at a; infinity if no estimate reaches a.
 
     Raises
     ------

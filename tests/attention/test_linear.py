@@ -387,7 +387,7 @@ def test_centred_map_estimates_the_same(rng):
 
 ERRORS = [
     (lambda a: {"q": a.q.astype(int)}, TypeError, "q must be float32 or float64"),
-    (lambda a: {"q": a.q[0]}, ValueError, r"q must have a shape \(\.\.\., n_rows"),
+    (lambda a: {"q": a.q[0]}, ValueError, r"q must have shape \(\.\.\., n_rows"),
     (lambda a: {"k": a.k[:, :3]}, ValueError, "equal numbers of columns, got 8 and 3"),
     (lambda a: {"v": a.v[:3]}, ValueError, "equal numbers of rows, got 37 and 3"),
     (lambda a: {"v": a.v.astype("f")}, TypeError, "k and v must have the same dtype"),

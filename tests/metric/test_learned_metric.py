@@ -553,7 +553,7 @@ def test_errors(rng):
             ),
         ),
         (
-            "but the earlier rows had 1 columns of labels",
+            r"but the earlier rows had 1 column\(s\) of labels",
             lambda: (
                 LearnedMetric().partial_fit(X, y.astype(str)).partial_fit(X, X[:, 0])
             ),

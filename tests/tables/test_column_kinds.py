@@ -160,14 +160,10 @@ def test_dates_as_categories_do_not_replace_text(kinds):
     X, y, columns = kinds
     months = columns["dates"].dt.to_period("M").dt.to_timestamp()
     model = ridge(categories=["at"]).fit(X.assign(at=months), y)
-    with pytest.raises(
-        TypeError, match="Column 'at' of X contained categories that are dates"
-    ):
+    with pytest.raises(TypeError, match="categories in column 'at' of X were dates"):
         model.predict(X.assign(at="may"))
     model = ridge(categories=["at"]).fit(X.assign(at="may"), y)
-    with pytest.raises(
-        TypeError, match="'at' of X contained categories that are other values"
-    ):
+    with pytest.raises(TypeError, match="in column 'at' of X were not dates"):
         model.predict(X.assign(at=months))
 
 

@@ -81,10 +81,10 @@ def _check_blind(sampler, *maps):
     if not (same and all(torch.equal(first[name], second[name]) for name in first)):
         raise TypeError(
             f"{type(sampler).__name__} adapts its feature map to the rows passed to "
-            "fit, but a module is created without data, so its map would be a "
-            "different one. Use feature_map='derf' or 'favor++', which adapt to "
-            "running statistics, or create the module with its default map and call "
-            "fit_maps(model, sampler, batches)."
+            "fit, but a module is created before any rows are available, so its map "
+            "would differ from that of the fitted sampler. Use feature_map='derf' or "
+            "'favor++', which adapt to running statistics, or create the module with "
+            "its default map and call fit_maps(model, sampler, batches)."
         )
 
 
