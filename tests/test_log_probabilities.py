@@ -19,8 +19,8 @@ from sklearn_crt.tables import TableClassifier
         NadarayaWatsonClassifier(),
         NadarayaWatsonClassifier("linear"),
         LocalLinearClassifier(),
-        RandomFeatureRidgeClassifier(random_state=0),
-        TableClassifier(random_state=0),
+        RandomFeatureRidgeClassifier(n_components=20, random_state=0),
+        TableClassifier(parts=["logistic"], random_state=0),
     ],
     ids=repr,
 )

@@ -211,7 +211,7 @@ def test_a_query_uses_one_model_while_another_thread_fits(rng, kind, name):
     assert [*model.classes_] == ["c", "d", "e"]
 
 
-# Eight threads that solve each of their first queries take seconds to minutes with
+# Four threads that solve each of their first queries take seconds to minutes with
 # these, while the others have each estimator and each kind of fitted value.
 EXPENSIVE = [
     RandomFeatureRidge(),

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone, is_classifier
 
-N_THREADS = 8
+N_THREADS = 4
 _SWITCH_INTERVAL = 1e-4  # number of seconds until Python switches threads
 _TIMEOUT = 120  # maximum number of seconds that a thread waits for the others
 _FEW = 20  # number of queries for methods that compare queries with all rows
@@ -46,7 +46,7 @@ def assert_thread_safe(
 ) -> None:
     """Assert that a fitted estimator can be shared between threads.
 
-    Eight threads call the same method at the same time. They do so directly after
+    Four threads call the same method at the same time. They do so directly after
     ``fit``, ``partial_fit`` and ``merge``, before any lazily computed value has been
     cached. The results of these and later calls must be bitwise identical to the
     results of a copy that only one thread uses, and no call may change the pickle of

@@ -157,22 +157,23 @@ class GivensFrequencies(HadamardFrequencies):
         self, X: np.ndarray, group: slice, dtype: np.dtype
     ) -> np.ndarray:
         angles, orders = self._signs[:, group], self._orders[:, group]
-        n_rows, (n_rounds, n_blocks, d) = len(X), angles.shape
+        n_rows, (_, n_blocks, d) = len(X), angles.shape
         half, out = d // 2, np.empty((n_rows, n_blocks, d), dtype)
-        for block in range(n_blocks):
-            values = np.array(
-                X.T, dtype, order="C"
-            )  # rows of this array are contiguous
-            for k in range(n_rounds):
-                first, second = (
-                    orders[k, block, :half],
-                    orders[k, block, half : 2 * half],
-                )
-                angle = angles[k, block, :half, None]
-                cos, sin = np.cos(angle).astype(dtype), np.sin(angle).astype(dtype)
-                a, b = values[first], values[second]
-                values[first], values[second] = cos * a - sin * b, sin * a + cos * b
-            out[:, block] = values.T
+        step = max(1, _IN_FLIGHT // (2 * n_rows * d))
+        for start in range(0, n_blocks, step):
+            some = slice(start, min(start + step, n_blocks))
+            size = some.stop - start
+            # the coordinates in all these blocks, as contiguous rows
+            values = np.tile(np.ascontiguousarray(X.T, dtype), (size, 1))
+            places = orders[:, some] + d * np.arange(size)[:, None]
+            first = places[:, :, :half].reshape(len(places), -1)
+            second = places[:, :, half : 2 * half].reshape(len(places), -1)
+            angle = angles[:, some, :half].reshape(len(places), -1, 1)
+            cos, sin = np.cos(angle).astype(dtype), np.sin(angle).astype(dtype)
+            for i, j, c, s in zip(first, second, cos, sin, strict=True):
+                a, b = values[i], values[j]
+                values[i], values[j] = c * a - s * b, s * a + c * b
+            out[:, some] = values.T.reshape(n_rows, size, d)
         if self._simplex:
             out = apply_simplex(out)
         return out.reshape(n_rows, n_blocks * d)

@@ -434,6 +434,7 @@ def test_integer_masks_are_refused(name, dtype):
 @pytest.mark.parametrize(
     "training", [True, pytest.param(False, marks=pytest.mark.slow)]
 )
+@pytest.mark.each_value
 @pytest.mark.parametrize("feature_map", MAPS)
 def test_shapes_on_the_meta_device(feature_map, training, options):
     linear = make(feature_map, device="meta", redraw_interval=2, **options)

@@ -53,14 +53,27 @@ def test_weights_and_types(rng):
     assert_allclose(constant, metric.transform(X))
 
 
-def test_steps_of_a_pipeline_are_honest_on_noise():
+@pytest.mark.parametrize(
+    ("of_numbers", "of_labels", "n_rows", "n_columns"),
+    [
+        ("evidence", "agop", 60, 12),
+        pytest.param("auto", "auto", 100, 20, marks=pytest.mark.slow),
+    ],
+)
+def test_steps_of_a_pipeline_are_honest_on_noise(
+    of_numbers, of_labels, n_rows, n_columns
+):
     """Means over ten tables; with rows in the metric of all rows, they are far off."""
     cover, ratios, losses = [], [], []
+    columns = "auto" if of_numbers == "auto" else "linear"
+    metric, of_labels = (
+        LearnedMetric(method=method, columns=columns, random_state=0)
+        for method in (of_numbers, of_labels)
+    )
+    train, test = slice(n_rows), slice(n_rows, None)
     for seed in range(10):
         rng = np.random.default_rng(seed)
-        X, y = rng.normal(size=(700, 20)), rng.normal(size=700)
-        train, test = slice(100), slice(100, None)
-        metric = LearnedMetric(random_state=0)
+        X, y = rng.normal(size=(n_rows + 600, n_columns)), rng.normal(size=n_rows + 600)
         model = make_pipeline(metric, LocalLinearRegressor()).fit(X[train], y[train])
         low, high = model[-1].predict_interval(model[:-1].transform(X[test])).T
         cover.append(np.mean((low <= y[test]) & (y[test] <= high)))
@@ -69,7 +82,7 @@ def test_steps_of_a_pipeline_are_honest_on_noise():
             np.sqrt(np.mean(errors**2) / np.mean((y[test] - y[train].mean()) ** 2))
         )
         labels = y > 0.5
-        steps = make_pipeline(metric, LocalLinearClassifier())
+        steps = make_pipeline(of_labels, LocalLinearClassifier())
         found = steps.fit(X[train], labels[train]).predict_proba(X[test])
         share = np.full(600, labels[train].mean())
         losses.append(log_loss(labels[test], found) - log_loss(labels[test], share))

@@ -102,8 +102,8 @@ def test_hats_separate_classes_by_several_intervals(rng):
     X = rng.uniform(-1, 1, size=(1500, 6))
     y = np.sum(np.abs(X) < 0.5, axis=1) > 3
     correct = {}
-    for columns in ("linear", "auto"):
-        metric = LearnedMetric(columns=columns, random_state=0)
+    for columns, method in (("linear", "agop"), ("auto", "auto")):
+        metric = LearnedMetric(method=method, columns=columns, random_state=0)
         model = make_pipeline(metric, LocalLinearClassifier()).fit(X[:520], y[:520])
         correct[columns] = model.score(X[520:], y[520:])
     assert (model[0].method_, model[0].columns_) == ("agop", "hats")

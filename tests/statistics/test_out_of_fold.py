@@ -146,6 +146,7 @@ def test_a_random_state_is_not_changed_by_queries(table):
 
 
 # --------------------------------------------------------------------- learned metric
+@pytest.mark.each_value
 @pytest.mark.parametrize("n_rows", [60, 240])
 @pytest.mark.parametrize("model", REGRESSORS, ids=str)
 def test_numbers_in_a_metric(model, n_rows, rng):

@@ -26,7 +26,7 @@ def test_width_follows_the_noise(of_prediction, rng):
     deviations = 0.05 + 2 * X[:, 0]
     y = np.sin(4 * X[:, 1]) + deviations * rng.normal(size=2800)
     y += 4 * X[:, 0] if of_prediction else 0
-    model = clone(MODEL).fit(X[:800], y[:800])
+    model = clone(MODEL).set_params(n_folds=2).fit(X[:800], y[:800])
     found = covered(model, X[800:], y[800:])
     fifths = np.floor(5 * X[800:, 0]).astype(int)
     shares = np.array([found[fifths == fifth].mean() for fifth in range(5)])

@@ -250,7 +250,10 @@ def test_balanced_classes_have_equal_total_weights(rng):
     X = rng.normal(size=(FEW, 3))
     y = (X[:, 0] + rng.normal(size=FEW) > 0.8).astype(int)
     weights = np.where(y == 1, 4.0, 1.0)
-    model = TableClassifier(class_weight="balanced", n_folds=2, random_state=0)
+    parts = ["ANOVA", "logistic"]  # the weights of rows are those of all parts
+    model = TableClassifier(
+        class_weight="balanced", n_folds=2, parts=parts, random_state=0
+    )
     plain = clone(model).fit(X, y)
     weighted = clone(model).fit(X, y, weights)
     np.testing.assert_allclose(
@@ -301,7 +304,8 @@ def test_totals_of_rare_classes(rng):
     """About 10 of 1500 rows; a floor of .002 would add three expected events."""
     X = rng.normal(size=(1500, 2))
     y = (rng.random(1500) < 1 / (1 + np.exp(5.5 - X[:, 0]))).astype(int)
-    p = TableClassifier(random_state=0).fit(X, y).predict_proba(X)
+    model = TableClassifier(n_folds=2, random_state=0)
+    p = model.fit(X, y).predict_proba(X)
     n_events = y.sum()
     assert abs(p[:, 1].sum() - n_events) < 3 * np.sqrt(n_events)
     rare = TargetRange.of(y, np.ones(1500), 2)
@@ -386,7 +390,8 @@ def test_final_local_fit_has_the_metric_of_its_loss(monkeypatch, value_of):
 
 def test_many_rows_are_cross_validated_in_part(monkeypatch):
     X, y = mixed_table(1000)
-    model = TableRegressor(n_folds=2, random_state=0)
+    parts = ["ANOVA", "linear", "local linear"]
+    model = TableRegressor(n_folds=2, parts=parts, random_state=0)
     whole = clone(model).fit(X[:700], y[:700])
     monkeypatch.setattr("sklearn_crt.tables._blend._MANY", 600)
     monkeypatch.setattr("sklearn_crt.tables._blend.MOST_TESTED", 300)

@@ -32,7 +32,8 @@ def box(n, seed=0):
 
 def test_trees_take_over_at_sharp_edges_only():
     X, edges, smooth = box(2500)
-    model = TableRegressor(random_state=0).fit(X[:1500], edges[:1500])
+    blend = TableRegressor(n_folds=2, random_state=0)
+    model = clone(blend).fit(X[:1500], edges[:1500])
     peer = HistGradientBoostingRegressor(random_state=0).fit(X[:1500], edges[:1500])
     errors = [np.square(m.predict(X[1500:]) - edges[1500:]) for m in (model, peer)]
     assert np.mean(errors[0]) < 1.05**2 * np.mean(errors[1])
@@ -51,7 +52,7 @@ def test_trees_take_over_at_sharp_edges_only():
         model.feature_importances_[:2].min() > 2 * model.feature_importances_[2:].max()
     )
 
-    other = TableRegressor(random_state=0).fit(X[:1500], smooth[:1500])
+    other = clone(blend).fit(X[:1500], smooth[:1500])
     assert other.weights_["trees"] < 0.05
 
 
@@ -74,12 +75,13 @@ def test_trees_of_categories_and_missing_values(rng):
 
 
 @pytest.mark.parametrize("part", ["ANOVA", "linear", "local linear", "trees"])
-@pytest.mark.parametrize("n", [1, 20, 45, 300])
+@pytest.mark.parametrize("n", [1, 20, 45, 210])
 def test_single_parts(table, part, n):
     X, y = table
     if part == "local linear":
         n = max(n, 3)  # a metric needs two rows, also without one fold
-    model = TableRegressor(parts=[part], random_state=0).fit(X[:n], y[:n])
+    options = {"parts": [part], "n_folds": 2, "random_state": 0}
+    model = TableRegressor(**options).fit(X[:n], y[:n])
     assert model.weights_ == {part: 1.0}
     assert np.isfinite(model.predict(X)).all()
     assert model.predict_interval(X[:3]).shape == (3, 2)
@@ -87,16 +89,17 @@ def test_single_parts(table, part, n):
     assert model.effects(X[:5]).names[-1] == "remainder"
     if part == "linear":  # of regressors only
         return
-    labels = TableClassifier(parts=[part], random_state=0).fit(X[:n], y[:n] > 0)
+    labels = TableClassifier(**options).fit(X[:n], y[:n] > 0)
     assert labels.predict_proba(X).shape == (400, len(labels.classes_))
 
 
 def test_parts_that_are_left_out(table):
     X, y = table
     without = ["ANOVA", "logistic", "local linear"]
-    model = TableClassifier(parts=without, random_state=0).fit(X, y > 0)
+    blend = TableClassifier(n_folds=2, random_state=0)
+    model = clone(blend).set_params(parts=without).fit(X, y > 0)
     assert model.weights_.keys() == {*without}
-    model = TableClassifier(parts=["trees", "logistic"], random_state=0).fit(X, y > 0)
+    model = blend.set_params(parts=["trees", "logistic"]).fit(X, y > 0)
     assert model.weights_.keys() == {"logistic", "trees"}
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
     for wrong in (["tree"], [], ["trees", "trees"], ["logistic"]):
@@ -106,7 +109,8 @@ def test_parts_that_are_left_out(table):
 
 def test_trees_are_deterministic():
     X, edges, _ = box(900)
-    model = TableRegressor(random_state=3)
+    parts = ["ANOVA", "trees"]  # whose threads are not tested elsewhere
+    model = TableRegressor(n_folds=2, parts=parts, random_state=3)
     first, second = (clone(model).fit(X, edges).predict(X) for _ in range(2))
     np.testing.assert_array_equal(first, second)
     with threadpool_limits(2, user_api="openmp"):

@@ -14,7 +14,7 @@ def trend():
     t = np.arange(1500.0)
     X = np.c_[t, rng.normal(size=(1500, 5))]
     y = 0.01 * t + np.sin(2 * X[:, 1]) + 0.1 * rng.normal(size=1500)
-    model = TableRegressor(random_state=0).fit(X[:1000], y[:1000])
+    model = TableRegressor(n_folds=2, random_state=0).fit(X[:1000], y[:1000])
     return model, X, y
 
 
@@ -55,7 +55,7 @@ def test_functions_that_level_off_are_not_continued(rng, value_of):
 def test_linear_targets_are_fitted_by_the_linear_part(rng):
     X = rng.normal(size=(2000, 60))
     y = X @ np.linspace(-1, 1, 60) + 2 * rng.normal(size=2000)
-    model = TableRegressor(random_state=0).fit(X[:1000], y[:1000])
+    model = TableRegressor(n_folds=2, random_state=0).fit(X[:1000], y[:1000])
     assert model.weights_["linear"] > 0.5
     best = RidgeCV().fit(X[:1000], y[:1000])
     errors = [np.mean((m.predict(X[1000:]) - y[1000:]) ** 2) for m in (model, best)]

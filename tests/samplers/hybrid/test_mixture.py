@@ -12,7 +12,7 @@ from sklearn_crt.samplers import (
     PositiveRBFSampler,
     clustered_hybrid,
 )
-from sklearn_crt.testing import assert_unbiased, assert_variance, check_sampler
+from sklearn_crt.testing import assert_unbiased, assert_variance
 
 CENTERS = np.array([[0.6, -0.3, 0.2], [-0.5, 0.4, 0.3], [0.1, 0.5, -0.6]])
 
@@ -23,8 +23,15 @@ def clusters(rng, sizes=(30, 20, 10), width=0.02):
 
 
 # ---------------------------------------------------------------- mixtures, H.1
-@pytest.mark.parametrize("positive", [False, True])
-@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+@pytest.mark.parametrize(
+    ("positive", "kernel"),
+    [
+        (False, "gaussian"),
+        (True, "softmax"),
+        pytest.param(True, "gaussian", marks=pytest.mark.slow),
+        pytest.param(False, "softmax", marks=pytest.mark.slow),
+    ],
+)
 def test_mean_and_variance(positive, kernel, rng):
     X, Y = clusters(rng)
     X, Y = X[::12], Y[::12]
@@ -33,10 +40,6 @@ def test_mean_and_variance(positive, kernel, rng):
     )
     assert_unbiased(mixture, X, Y)
     assert_variance(mixture, X, Y)
-
-
-def test_contract():
-    check_sampler(GaussianMixtureSampler(n_components=130), 3)
 
 
 def test_coefficients_are_those_of_definition_H_1(rng):
@@ -107,7 +110,9 @@ def test_maps_for_the_most_massive_pairs(rng):
     assert len(few.blocks_) < len(all_pairs.blocks_)
 
 
-@pytest.mark.parametrize("n_pairs", [1, 4, 8, 9, 50])
+@pytest.mark.parametrize(
+    "n_pairs", [1, 4, 9, *(pytest.param(n, marks=pytest.mark.slow) for n in (8, 50))]
+)
 def test_mean_and_variance_with_a_default(n_pairs, rng):
     X, Y = clusters(rng)
     X, Y = X[::12], Y[::12]
