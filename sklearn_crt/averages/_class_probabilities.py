@@ -106,7 +106,7 @@ class Smoothing(NamedTuple):
         scores = np.concatenate([sums.scores for sums in found])
         scores = np.maximum(scores[:, : keys.targets.n_averages], 0)
         total = scores.sum(axis=1)
-        sizes = np.concatenate([sums.totals.sizes for sums in found])
+        sizes = np.concatenate([s.totals.sizes for s in found if s.totals is not None])
         # the remaining rows get the class prior, which smoothing does not change
         rows = np.flatnonzero((total > 0) & np.isfinite(sizes))
         shares, sizes = scores[rows] / total[rows, None], sizes[rows]

@@ -141,7 +141,7 @@ def error_of_signs(features: Array, sums: np.ndarray, norms: Norms) -> Array:
 
 # ---------------------------------------------------------------- the fitted value
 @dataclass(frozen=True, eq=False, kw_only=True)
-class FeatureAverages(MapSums, Averages):
+class FeatureAverages(MapSums["KernelFeatures"], Averages["KernelFeatures"]):
     """Fitted sums of features times targets, and the map that computes the features."""
 
     # whether sigma is selected by leave-one-out error before the map is fixed

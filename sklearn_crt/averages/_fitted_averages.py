@@ -16,6 +16,7 @@ from ..arrays.validation import as_kind
 from ..life_cycle.fitted import (
     Batch,
     LearnedValue,
+    S,
     Step,
     joined_batches,
     no_step,
@@ -40,7 +41,7 @@ _NO_ROWS = Statistics((0, 0, 0, 0))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Averages(LearnedValue):
+class Averages(LearnedValue[S]):
     """Base class of fitted kernel averages.
 
     Subclasses store training rows, prototypes, or sums of features times targets. The
@@ -58,7 +59,7 @@ class Averages(LearnedValue):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RowAverages(Averages):
+class RowAverages(Averages[KernelRows]):
     """Fitted kernel averages over training rows or over prototypes.
 
     The solution is a ``KernelRows`` object, with the chosen ``sigma`` and the chosen

@@ -13,7 +13,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 KEPT_ENTRIES = 2**22
 _VERSION = "_sklearn_crt_version"  # its name in the state of a pickled estimator
 T = TypeVar("T")
+S = TypeVar("S")  # the type of the solution of a fitted value
 Step = Callable[[], None]  # called after each part of the work, for progress bars
 
 
@@ -125,14 +126,14 @@ class FittedValue(Value, ABC):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LearnedValue(FittedValue):
+class LearnedValue(FittedValue, Generic[S]):
     """A fitted value with a solution, which is learned from all rows for the queries.
 
     ``fit`` learns the solution at once, and ``freeze`` keeps it. After ``partial_fit``
     and ``merge`` it is learned when it is first needed.
     """
 
-    known: Any = None  # the solution, if ``fitted`` or ``frozen`` has learned it
+    known: S | None = None  # the solution, if ``fitted`` or ``frozen`` has learned it
     n_before: int = 0  # position of the first row, if other values precede this one
     is_frozen: bool = False
     metric: LearnedMetric | None = None
@@ -140,7 +141,7 @@ class LearnedValue(FittedValue):
     folds_of_few: Any = None  # the same for few rows, if frozen or loaded
 
     @abstractmethod
-    def _learn(self, step: Step = no_step) -> Any:
+    def _learn(self, step: Step = no_step) -> S:
         """Learn the solution."""
 
     def check_can_grow(self, method: str) -> None:
@@ -172,7 +173,7 @@ class LearnedValue(FittedValue):
         return self.known is not None or "solution" in vars(self)
 
     @cached_property
-    def solution(self) -> Any:
+    def solution(self) -> S:
         """What queries use, learned from all rows so far."""
         return self._learn() if self.known is None else self.known
 

@@ -40,6 +40,7 @@ from .fitted import (
     Batch,
     LearnedValue,
     LifeCycle,
+    S,
     Step,
     check_names,
     copied,
@@ -501,7 +502,7 @@ class TableLifeCycle(TargetsLifeCycle):
 
 
 @dataclass(frozen=True, eq=False)
-class SampleValue(LearnedValue):
+class SampleValue(LearnedValue[S]):
     """A sample of the rows, from which the solution is learned.
 
     The result is the same whether the rows are passed at once or in batches.

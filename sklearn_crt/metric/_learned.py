@@ -47,7 +47,7 @@ def _target_kind(y: np.ndarray) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class MetricValue(SampleValue):
+class MetricValue(SampleValue[Metric]):
     """A random sample of the rows, and the metric learned from this sample."""
 
     kind: str = "integers"  # kind of targets

@@ -137,7 +137,7 @@ def with_n_components(sampler: Any, n_components: int) -> Any:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RidgeSums(MapSums):
+class RidgeSums(MapSums[Solution]):
     """Moments of features and targets for each candidate sigma.
 
     Rows are kept until the feature map is fixed. Once moments have been computed,
@@ -186,15 +186,15 @@ class RidgeSums(MapSums):
     def frozen(self) -> RidgeSums:
         """Return only what predictions need, stored as compactly as possible."""
         value = super().frozen()
-        return replace(value, known=value.known.packed())
+        return replace(value, known=value.solution.packed())
 
     def frozen_fold(self) -> RidgeSums:
         """Return a frozen copy, which is stored beside those of nine other folds."""
         value = self.frozen()
         if not self.solution.tolerates_single_precision:
             return value
-        axes = value.known.axes.astype(np.float32)
-        return replace(value, known=replace(value.known, axes=axes))
+        axes = value.solution.axes.astype(np.float32)
+        return replace(value, known=replace(value.solution, axes=axes))
 
     def training_rows(self) -> Batch | None:
         given = self.settings.class_weight

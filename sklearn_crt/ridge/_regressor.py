@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from .._compat import RandomState
-from ..life_cycle.intervals import IntervalsMixin
+from ..life_cycle.intervals import Errors, IntervalsMixin
 from ..life_cycle.out_of_fold import FEW_ROWS
 from ..life_cycle.supervised import NumbersMixin
 from ..rows import Sigma
@@ -335,6 +335,7 @@ class RandomFeatureRidge(
         value = self._value
         mean, variance = self._moments(value, rows)
         solution = value.solution
+        assert isinstance(solution.calibration, Errors)  # of a regression
         errors = solution.calibration.quantiles(np.sqrt(1 + variance), levels)
         values = mean[..., None] + errors
         if not value.settings.clip:

@@ -63,7 +63,7 @@ class _ChosenCenters(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class CentersValue(LearnedValue):
+class CentersValue(LearnedValue["_ChosenCenters"]):
     """Statistics and a sample of the rows, and the centres that are chosen from it."""
 
     choices: _CenterChoices

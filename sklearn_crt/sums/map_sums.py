@@ -12,7 +12,7 @@ import copy
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 from scipy import sparse
@@ -29,6 +29,7 @@ from ..life_cycle.fitted import (
     Batch,
     LearnedValue,
     LifeCycle,
+    S,
     Step,
     frozen_copy,
     no_step,
@@ -46,7 +47,7 @@ Drawn = Callable[[Callable[..., Any]], Any]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MapSums(LearnedValue):
+class MapSums(LearnedValue[S]):
     """A feature map, and the accumulated sums of its features once the map is fixed.
 
     Until the map is fixed, the rows themselves are kept. The features are computed by
@@ -111,16 +112,17 @@ class MapSums(LearnedValue):
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
         value = super().fitted(batch, step)
-        sampler = value.known.sampler
+        found: Any = value.known  # of any type that has a sampler
+        sampler = found.sampler
         learned = sampler._value if isinstance(sampler, LifeCycle) else None
         if not isinstance(learned, LearnedValue) or learned.known is not None:
             return value
         # so that a model that is loaded from a file need not learn its map again
         sampler = with_value(sampler, replace(learned, known=learned.solution))
-        return replace(value, known=replace(value.known, sampler=sampler))
+        return replace(value, known=replace(found, sampler=sampler))
 
     def frozen(self) -> Self:
-        value, found = super().frozen(), self.solution
+        value, found = super().frozen(), cast(Any, self.solution)
         known = replace(found, sampler=frozen_sampler(found.sampler))
         return replace(value, known=known)
 
