@@ -98,6 +98,8 @@ class Similarity:
         closest, _ = neighbors.kneighbors(scaler.transform(X))
         # the closest row is the row itself
         distances = closest[:, 1:].sum(axis=1) / max(n_neighbors - 1, 1)
+        if value.metric is not None:
+            distances *= _stretch_of_new_rows(*whole.shape)
         level = np.array([_USUAL_DISTANCES])
         unit = weighted_quantiles(weights[None], distances, level).item()
         neighbors.set_params(n_neighbors=max(n_neighbors - 1, 1))
@@ -165,6 +167,19 @@ def stores_rows(model: BaseNadarayaWatson) -> bool:
             f"the exact kernel, {type(model).__name__}(), to store the rows."
         )
     return True
+
+
+def _stretch_of_new_rows(n_rows: int, n_columns: int) -> float:
+    """Return how much farther new rows are from training rows than these are.
+
+    The columns of a metric are principal components of the training rows, so that after
+    scaling their covariance is the identity. For normally distributed rows, the mean
+    squared length of a new row is then n_columns times (n + 1)(n - 1) / (n (n -
+    n_columns - 2)), because the covariance has been estimated from n rows.
+    """
+    freedom = max(n_rows - n_columns - 2, 1)
+    square = (n_rows + 1) * (n_rows - 1) / (n_rows * freedom)
+    return float(np.sqrt((1 + square) / 2))
 
 
 class RowWeightsMixin:

@@ -230,7 +230,7 @@ class SimilarityMixin:
 
     @available_if(_can_leave_out)
     def score_samples(self, X: TableLike) -> np.ndarray:
-        """Return each row's similarity to the training rows, as a score from 0 to 1.
+        r"""Return each row's similarity to the training rows, as a score from 0 to 1.
 
         The score is the proportion of training rows that are no more similar to the
         other training rows than the given row is. Hence about 1 % of new rows from the
@@ -264,7 +264,11 @@ class SimilarityMixin:
         effect on the targets, for instance after they have been shrunk by a
         :class:`~sklearn_crt.LearnedMetric`. Both quantities are converted to quantiles
         among the training rows. The score is the proportion of training rows for which
-        the lower of the two quantiles is no larger than it is for the given row.
+        the lower of the two quantiles is no larger than it is for the given row. With
+        the parameter ``metric``, whose columns are principal components of the training
+        rows, the distances of n training rows in k columns are first multiplied by
+        :math:`\sqrt{(1 + c) / 2}` with :math:`c = (n + 1)(n - 1) / (n (n - k - 2))`,
+        by which new rows are farther from them than they are from each other.
 
         :class:`~sklearn_crt.tables.TableRegressor` and
         :class:`~sklearn_crt.tables.TableClassifier` compute the same quantities from

@@ -111,3 +111,17 @@ def test_what_keeps_no_rows_has_no_scores(rng):
     for kernel in (OPRFSampler(random_state=0), Prototypes(9, random_state=0)):
         model = NadarayaWatsonRegressor(kernel).fit(X, X[:, 0])
         assert not hasattr(model, "score_samples")
+
+
+def test_new_rows_are_as_similar_as_training_rows_in_a_metric():
+    """Its columns are principal components, which make training rows too similar."""
+    medians = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(550, 20))
+        y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=550)
+        metric = LearnedMetric(method="evidence", columns="linear", random_state=0)
+        model = LocalLinearRegressor(metric=metric).fit(X[:50], y[:50])
+        medians.append(np.median(model.score_samples(X[50:])))
+        assert np.median(model.score_samples(4 * X[50:])) == 0
+    assert 0.4 < np.mean(medians) < 0.75
