@@ -47,7 +47,13 @@ class ColumnKernels:
             K = _raw(points[:, term], points[:, term], is_score[list(term)])
             means[q] = K.mean(axis=0)
             scales[q] = max(np.diag(K).mean() - K.mean(), 1e-9)
-        return cls(points, is_score, tuple(terms), means, scales)
+        return cls(
+            points=points,
+            is_score=is_score,
+            terms=tuple(terms),
+            means=means,
+            scales=scales,
+        )
 
     def tables(self, Z: np.ndarray, q: int, dtype: Any) -> tuple[np.ndarray, Any]:
         """Return a term's kernel at distinct values, and the index of each row's value.
@@ -373,7 +379,16 @@ def _fit_of(terms, landmarks, rows, weights, order, strength) -> _Fit:
     error, coef, alpha = _best_penalty(P, rows.T, rows.weights)
     scales = np.sqrt(rows.weights)[:, None]  # by which P has been multiplied
     residual = rows.T - P @ coef / np.where(scales > 0, scales, 1)
-    return _Fit(error, weights, order, strength, root, coef, alpha, residual)
+    return _Fit(
+        error=error,
+        weights=weights,
+        order=order,
+        strength=strength,
+        root=root,
+        coef=coef,
+        alpha=alpha,
+        residual=residual,
+    )
 
 
 def cholesky_with_jitter(gram: np.ndarray) -> np.ndarray:

@@ -199,7 +199,7 @@ class AnovaValue(SampleValue):
         order = np.random.default_rng(choices.seed).permutation(len(sample.weights))
         X, weights = sample.X[order], sample.weights[order] / sample.weights.mean()
         encoding = Encoding.of(X, weights, choices.kinds, choices.groups)
-        Z, T = encoding.transform(X), self._targets(sample.y[order], weights)
+        Z, T = encoding.transform(X), self._centred_targets(sample.y[order], weights)
         # equal landmarks would make their kernel matrix singular
         first, _ = distinct_rows(Z)
         points = Z[np.sort(first)[: choices.n_components]]
@@ -221,7 +221,7 @@ class AnovaValue(SampleValue):
         inverse = lapack.dtrtri(root, lower=1)[0].T
         return AnovaMap(learned, inverse, has_all_rows, linear)
 
-    def _targets(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def _centred_targets(self, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """Return centred targets: class indicators, or numbers of variance 1."""
         share = weights / weights.sum()
         if self.choices.labels:
@@ -426,8 +426,15 @@ class AnovaSampler(
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         labels = batch.y.dtype.kind != "f"
         n_components = _N_COMPONENTS if self.n_components is None else self.n_components
-        options = self.order, n_components, tuple(groups)
-        return AnovaValue(_Choices(*options, reader.kinds, labels, seed))
+        choices = _Choices(
+            order=self.order,
+            n_components=n_components,
+            groups=tuple(groups),
+            kinds=reader.kinds,
+            labels=labels,
+            seed=seed,
+        )
+        return AnovaValue(choices)
 
     # ------------------------------------------------------------- transforming
     def transform(self, X: TableLike) -> Array:

@@ -144,7 +144,13 @@ class Encoding(Value):
                     owners.append(owner)
                     columns.append(Level(j, np.array([value, np.nan])))
         own = tuple(tuple(group) for group in every)
-        return cls(tuple(columns), tuple(terms), tuple(owners), own, tuple(special))
+        return cls(
+            columns=tuple(columns),
+            terms=tuple(terms),
+            owners=tuple(owners),
+            groups=own,
+            special=tuple(special),
+        )
 
     def transform(self, V: np.ndarray, *, clipped: bool = True) -> np.ndarray:
         """Return scores and codes, (n, n_encoded), in float64."""
@@ -194,7 +200,13 @@ class Encoding(Value):
         """Return a copy with only the chosen terms."""
         terms = tuple(self.terms[q] for q in chosen)
         owners = tuple(self.owners[q] for q in chosen)
-        return Encoding(self.columns, terms, owners, self.groups, self.special)
+        return Encoding(
+            columns=self.columns,
+            terms=terms,
+            owners=owners,
+            groups=self.groups,
+            special=self.special,
+        )
 
 
 def _special_values(values: np.ndarray) -> list[float]:

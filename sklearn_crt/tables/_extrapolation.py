@@ -78,7 +78,13 @@ class Trend:
             q = used.index(j)
             ends[side, q], ranges[q] = (low, high)[side], high - low
             slopes[side, q], deviations[side, q] = slope, deviation
-        return cls(np.array(used), ends, ranges, slopes, deviations)
+        return cls(
+            sources=np.array(used),
+            ends=ends,
+            ranges=ranges,
+            slopes=slopes,
+            deviations=deviations,
+        )
 
     def inside(self, V: np.ndarray) -> np.ndarray:
         """Return rows that are moved to the ends of the ranges."""

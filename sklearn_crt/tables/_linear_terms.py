@@ -122,10 +122,16 @@ def _candidates(
         levels = np.sort(levels[chosen])
         if len(levels):
             owners = np.full(len(levels), owner_of[source])
-            found.append(_Block(source, levels, owners, none, 1.0))
+            found.append(
+                _Block(
+                    source=source, levels=levels, owners=owners, means=none, scale=1.0
+                )
+            )
     if numbers:
         owners = np.array([owner_of[j] for j in numbers], np.intp)
-        found.append(_Block(None, none, owners, none, 1.0))
+        found.append(
+            _Block(source=None, levels=none, owners=owners, means=none, scale=1.0)
+        )
     return found
 
 
