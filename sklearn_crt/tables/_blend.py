@@ -456,6 +456,11 @@ class _Learner:
         return [name for name in self.parts_of_anova if name in self.names]
 
     @property
+    def are_few(self) -> bool:
+        """Whether each fold learns everything anew, for all parts."""
+        return len(self.rows.y) < _FEW
+
+    @property
     def are_many(self) -> bool:
         """Whether there is a single set of test rows."""
         return len(self.rows.y) > _MANY
@@ -559,7 +564,7 @@ class _Learner:
         anova = _map_for(self.sampler, rows)
         P = _features_of(anova, rows.V)
         ridge = self.ridge.fitted(rows._replace(V=P))
-        if len(rows.y) < _FEW:
+        if self.are_few:
             self.found |= self._found_by_few()
             return anova, ridge, P
         if "ANOVA" in self.names:
@@ -632,14 +637,17 @@ class _Learner:
     def _trees_part(self) -> Part | None:
         """Return the unfitted boosting part, after adding its predictions.
 
-        Return None, and add nothing, if its weight on the first fold is small.
+        Return None, and add nothing, if its weight on the first fold is small, which is
+        not reliable if there are few rows.
         """
         usual, most = self.trees.model.sizes
         trees, (train, test) = self._trees_of(usual), self.folds.pairs[0]
         stages = _stages_without_fold(trees, self.rows, train, test)
         n_best = self._best_size([stages], usual)
-        if self._weight_at_first(stages[n_best - 1]) < _LEAST_OF_TREES_AT_FIRST:
-            return None
+        if not self.are_few:
+            weight = self._weight_at_first(stages[n_best - 1])
+            if weight < _LEAST_OF_TREES_AT_FIRST:
+                return None
         if n_best == usual < most and self._best_size([stages], 0) >= _LATE * usual:
             trees = self._trees_of(most)
             stages = _stages_without_fold(trees, self.rows, train, test)
@@ -685,8 +693,8 @@ class _Learner:
         small. With enough rows, the metric is learned once, without these folds.
         """
         encoded, targets, local = self.encoded, self.targets, self.local
-        pairs, are_enough = self.folds.pairs, len(encoded.y) >= _FEW
-        n_first = max(1, len(pairs) // 4) if are_enough else 1
+        pairs, are_few = self.folds.pairs, self.are_few
+        n_first = 1 if are_few else max(1, len(pairs) // 4)
         every = np.arange(len(encoded.y))
         trains, tests = zip(*pairs[:n_first], strict=True)
         train, test = reduce(np.intersect1d, trains, every), np.concatenate(tests)
@@ -695,14 +703,14 @@ class _Learner:
         self.step()
         numbers = targets.n_classes is None
         least = _LEAST_AT_FIRST if numbers else _LEAST_OF_CLASSES_AT_FIRST
-        if self._weight_at_first(first) < least:
+        if not are_few and self._weight_at_first(first) < least:
             return None
         rest = test[_FIRST_TESTED:]
         if len(rest):
             first = np.concatenate([first, fitted.predict(encoded.V[rest])])
         if self.are_many:
             self.fitted["local linear"] = fitted
-        if are_enough:  # all further fits use the same metric
+        if not are_few:  # all further fits use the same metric
             self.n_unseen, model = len(test), fitted.model
             local = part_of(targets, LOCAL, sigma=model.sigma_, alpha=model.alpha_)
             local = self.local._replace(

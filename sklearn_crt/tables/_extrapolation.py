@@ -13,7 +13,8 @@ _INNER = np.array([0.1, 0.9])  # rows outside of these quantiles test the line
 _LEAST_AT_EDGE = 10  # minimum number of rows that test a line
 # A line is used if its slope among the inner rows is at least _LEAST_SCORE standard
 # errors, and if the slope at the edge, relative to it, is above _LEAST_RATIO by two
-# standard errors.
+# standard errors. If the slope at the edge is smaller by two standard errors, it is
+# the slope of the line, and otherwise that of all rows.
 _LEAST_SCORE, _LEAST_RATIO = 4.0, 0.3
 _ALPHA = 1e-3  # ridge penalty of the linear model of all columns
 _UNCERTAINTY = 0.1  # of a slope beyond the data, in addition to its standard error
@@ -134,7 +135,13 @@ def _line(
     at_edge = float(w @ (gap * rest)) / square
     noise = w @ (rest - at_edge * gap) ** 2
     error = float(np.sqrt(noise / (square * (len(gap) - 1))))
-    if at_edge / slope - 2 * error / abs(slope) < _LEAST_RATIO:
+    ratio, uncertain = at_edge / slope, 2 * error / abs(slope)
+    if ratio - uncertain < _LEAST_RATIO:
         return None
-    slope *= min(at_edge / slope, 1.0)
+    if ratio + uncertain < 1:
+        slope *= ratio
+    else:  # nothing contradicts a single line, which all rows determine best
+        share = weights / weights.sum()
+        x = v - share @ v
+        slope = float(share @ (x * target)) / float(share @ x**2)
     return slope, float(np.hypot(error, _UNCERTAINTY * slope))

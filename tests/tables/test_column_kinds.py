@@ -8,6 +8,7 @@ import pytest
 
 from sklearn_crt import AnovaSampler, RandomFeatureRidge
 from sklearn_crt.exceptions import ColumnWarning
+from sklearn_crt.rows.raw_table import codes_of
 from sklearn_crt.tables import TableRegressor
 
 pd = pytest.importorskip("pandas")
@@ -227,3 +228,32 @@ def test_flat_groups_are_an_error(names, rng):
         ridge(groups=names[:2]).fit(X, X["w"])
     with pytest.raises(ValueError, match="must be a list of lists"):
         ridge(groups=[0, 1]).fit(X, X["w"])
+
+
+@pytest.mark.parametrize("kind", ["dates", "durations"])
+def test_dates_as_categories_are_converted_as_arrays(kind, monkeypatch):
+    """Not one by one, in whatever form they are given."""
+
+    def refuse(text):
+        raise AssertionError(f"{text} is hashed")
+
+    monkeypatch.setattr("sklearn_crt.rows.raw_table._hash", refuse)
+    dates = pd.Series(pd.date_range("2020-02-28", periods=40, freq="36h"))
+    dates = dates if kind == "dates" else dates - dates[3]
+    dates[7] = pd.NaT
+    codes = codes_of(dates.to_numpy())
+    assert np.isnan(codes[7])
+    assert len(np.unique(codes)) == 40
+    objects = np.array([None if v is pd.NaT else v for v in dates], dtype=object)
+    for other in (
+        dates.to_numpy().astype("M8[s]" if kind == "dates" else "m8[s]"),
+        objects,
+        dates.astype("category"),
+        pd.Series(objects, dtype=object),
+    ):
+        np.testing.assert_array_equal(codes_of(other), codes)
+    alone = [codes_of(objects[[i]])[0] for i in range(5)]
+    np.testing.assert_array_equal(alone, codes[:5])
+    mixed = np.array([*objects[:5], "other"], dtype=object)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(codes_of(mixed)[:5], codes[:5])

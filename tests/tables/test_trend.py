@@ -5,6 +5,7 @@ import pytest
 from sklearn.linear_model import RidgeCV
 
 from sklearn_crt.tables import TableRegressor
+from sklearn_crt.tables._extrapolation import _line
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +65,23 @@ def test_linear_targets_are_fitted_by_the_linear_part(rng):
     alone = TableRegressor(parts=["linear"], random_state=0).fit(X[:1000], y[:1000])
     sizes = np.abs(best.coef_) / np.abs(best.coef_).sum()
     np.testing.assert_allclose(alone.feature_importances_, sizes, atol=0.005)
+
+
+def test_slopes_that_nothing_contradicts_are_not_biased(rng):
+    """The slope at the edge has a large error, and is smaller in half of the tables."""
+    v, slopes = np.arange(300.0), []
+    for _ in range(100):
+        line = _line(v, 0.01 * v + 0.1 * rng.normal(size=300), np.ones(300), side=1)
+        slopes += [] if line is None else [line[0]]
+    assert len(slopes) > 80
+    np.testing.assert_allclose(np.mean(slopes), 0.01, rtol=0.01)
+
+
+def test_the_linear_part_has_columns_that_are_not_clipped(rng, value_of):
+    X = rng.standard_t(3, size=(1500, 4))  # with values far from the others
+    y = X @ [1.0, -2.0, 3.0, 0.5] + 0.1 * rng.normal(size=1500)
+    model = TableRegressor(random_state=0).fit(X[:1000], y[:1000])
+    assert model.weights_["linear"] > 0.9
+    inside = np.abs(X[1000:]).max(axis=1) < np.abs(X[:1000]).max(axis=0).min()
+    errors = model.predict(X[1000:]) - y[1000:]
+    assert np.sqrt(np.mean(errors[inside] ** 2)) < 0.12
