@@ -76,9 +76,6 @@ class Trees(BaseEstimator):
         else:
             self._model = HistGradientBoostingClassifier(**options)
         codes = self._codes(V)
-        # codes that do not occur are treated as missing values
-        n_levels = [len(levels) for levels in self._levels]
-        self._has_others = (codes[:, : len(n_levels)] == n_levels).any(axis=0)
         equal = np.ptp(sample_weight) <= 1e-12 * sample_weight.max()
         with openmp_for_rows(len(V)):
             self._model.fit(codes, y, None if equal else sample_weight)
@@ -101,7 +98,7 @@ class Trees(BaseEstimator):
     def staged(self, V: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the predictions after each iteration, (n, 1) or (n, n_classes)."""
         with openmp_for_rows(len(V)):
-            for scores in boosting_scores(self._model, self._inputs(V), staged=True):
+            for scores in boosting_scores(self._model, self._codes(V), staged=True):
                 yield self._predictions(scores)
 
     @property
@@ -114,7 +111,7 @@ class Trees(BaseEstimator):
         if self.n_classes is not None and len(self.classes_) == 1:
             return np.ones((len(V), 1))
         with openmp_for_rows(len(V)):
-            (scores,) = boosting_scores(self._model, self._inputs(V))
+            (scores,) = boosting_scores(self._model, self._codes(V))
         return self._predictions(scores)
 
     predict_proba = predict
@@ -142,7 +139,10 @@ class Trees(BaseEstimator):
         return found / (found.sum() or 1.0)
 
     def _codes(self, V: np.ndarray) -> np.ndarray:
-        """Return codes of categories, followed by those of numbers, (n, k)."""
+        """Return codes of categories, followed by those of numbers, (n, k).
+
+        Boosting treats codes that it has not seen as missing values.
+        """
         found = np.empty((len(V), max(len(self._levels) + len(self._edges), 1)))
         found[:, -1] = 0  # if there are no columns
         for code, levels, j in zip(
@@ -156,14 +156,6 @@ class Trees(BaseEstimator):
             found[:, place] = np.searchsorted(edges, V[:, j])
             found[np.isnan(V[:, j]), place] = np.nan
         return found
-
-    def _inputs(self, V: np.ndarray) -> np.ndarray:
-        """Return codes, of which those that did not occur in ``fit`` are missing."""
-        codes, k = self._codes(V), len(self._levels)
-        n_levels = [len(levels) for levels in self._levels]
-        unknown = (codes[:, :k] == n_levels) & ~self._has_others
-        codes[:, :k][unknown] = np.nan
-        return codes
 
 
 def _bin_edges(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
