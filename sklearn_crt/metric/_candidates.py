@@ -257,15 +257,12 @@ class Learner:
         n_rows = len(table.X) - table.n_held
         n_rows = min(n_rows, _MANY) if method == "agop" else n_rows
         root = self.root(method, n_rows)
-        rows = Frame(self.unit).rows(self.S[last] @ self.components(root).T)
+        rows = self.S[last] @ self.components(root).T
         weights, codes = table.weights[last], table.codes[last]
-        is_label, n_outputs = table.by_class, table.targets.shape[1]
-        plain = OneHot(codes.max() + 1) if is_label else RegressionTargets(n_outputs)
-        targets = LocalLinear(plain, remainder=0.0).adapted(rows, weights)
-        encoded = targets.encode(codes, weights, np.float64, rows)
-        options = Gaussian(), rows, encoded, targets, len(weights)
         n_queries = max(1, table.n_held)
-        best = best_multiple(*options, _OCTAVES, n_queries, refined=False)
+        best = best_local_fits(
+            rows, self.unit, codes, weights, table.by_class, n_queries
+        )
         self.fits[method] = best
         return best
 
@@ -288,6 +285,28 @@ class Learner:
             metric=metric,
             deviation=deviation,
         )
+
+
+def best_local_fits(
+    rows: np.ndarray,
+    unit: float,
+    codes: np.ndarray,
+    weights: np.ndarray,
+    by_class: bool,
+    n_queries: int,
+) -> Best:
+    """Return the sigma and targets with which the first rows are predicted best.
+
+    Each of the first ``n_queries`` rows is predicted by local linear fits to all other
+    rows. ``codes`` are the numbers of the classes, or standardised targets.
+    """
+    # rows (n, n_columns), codes (n,) or (n, n_outputs)
+    inputs = Frame(unit).rows(rows)
+    plain = OneHot(codes.max() + 1) if by_class else RegressionTargets(codes.shape[1])
+    targets = LocalLinear(plain, remainder=0.0).adapted(inputs, weights)
+    encoded = targets.encode(codes, weights, np.float64, inputs)
+    options = Gaussian(), inputs, encoded, targets, len(weights)
+    return best_multiple(*options, _OCTAVES, n_queries, refined=False)
 
 
 def learn_evidence(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from scipy.stats import entropy
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
 from sklearn.utils import check_random_state
 
@@ -31,12 +33,22 @@ from ..rows import (
     weighted_rows,
 )
 from ..rows.raw_table import codes_of
-from ._candidates import Metric, Parameters, TrainingRows, best_metric
+from ._candidates import (
+    Metric,
+    Parameters,
+    TrainingRows,
+    best_local_fits,
+    best_metric,
+)
 from ._column_features import mapped
 
 _MOST_WHOLE = 2.0**53  # all smaller integers are exact in float64
 _MOST_ROWS, _MOST_ENTRIES = 2**14, 2**22  # limits on the size of the sample
-_ROWS_PER_COLUMN = 100  # with fewer, ``fit_transform`` returns cross-fitted rows
+# With fewer rows per column, ``fit_transform`` returns cross-fitted rows. Only if the
+# error in the metrics of folds is below _STRONG times that of a constant, the metric of
+# all rows is considered.
+_ROWS_PER_COLUMN, _STRONG, _TINY = 100, 0.3, 1e-12
+_MOST_QUERIES, _MOST_KEYS = 500, 1500  # predicted rows, and further rows, for errors
 
 
 def _target_kind(y: np.ndarray) -> str:
@@ -106,6 +118,11 @@ class MetricValue(SampleValue[Metric]):
         learned are as close as possible to where the metric of all rows has them.
         Numbers use the method and the type of features of that metric. The value must
         have been learned from this batch.
+
+        If the targets can be predicted well, even small differences between these
+        metrics would be a large part of the errors. The rows are then transformed by
+        the metric of all rows if their leave-one-out error in it is closer to the error
+        of rows from which a metric has not been learned.
         """
         # -> (n_rows, n_columns)
         metric, parameters = self.solution, self.choices
@@ -115,10 +132,12 @@ class MetricValue(SampleValue[Metric]):
             columns = "hats" if metric.features.has_hats else "linear"
             parameters = parameters._replace(method=metric.method, columns=columns)
         whole = mapped(metric.features, metric.components, X)
-        found = whole.copy()
+        error = _error_of_local_fits(whole, y, weights, by_class)
+        found, of_folds = whole.copy(), 0.0
         fold_of_row = fold_numbers(len(y), y if by_class else None, None)
         for fold in range(int(fold_of_row.max()) + 1):
-            train, test = (np.flatnonzero(fold_of_row != fold), fold_of_row == fold)
+            train = np.flatnonzero(fold_of_row != fold)
+            test = np.flatnonzero(fold_of_row == fold)
             rows = TrainingRows.of(
                 X[train],
                 y[train],
@@ -129,7 +148,47 @@ class MetricValue(SampleValue[Metric]):
             other = best_metric(rows, parameters, no_step)
             moved = mapped(other.features, other.components, X)
             found[test] = _rotated(moved, whole, train, weights[train])[test]
+            of_folds += error(moved, test, train) * len(test) / len(y)
+        if of_folds < _STRONG * _error_of_constant(y, weights, by_class):
+            every = np.random.default_rng(0).permutation(len(y))
+            parts = every[:_MOST_QUERIES], every[_MOST_QUERIES:]
+            gaps = [
+                abs(np.log(max(error(rows, *parts), _TINY) / max(of_folds, _TINY)))
+                for rows in (whole, found)
+            ]
+            if gaps[0] < gaps[1]:
+                return whole
         return found
+
+
+def _error_of_constant(y: np.ndarray, weights: np.ndarray, by_class: bool) -> float:
+    """Return the error of the class shares or of the mean, as of local linear fits."""
+    if not by_class:
+        varies = np.ptp(y.reshape(len(y), -1), axis=0) > 0
+        return float(np.count_nonzero(varies))
+    shares = np.bincount(np.unique(y, return_inverse=True)[1], weights) / weights.sum()
+    return float(1 - shares.max() + 0.5 * entropy(shares))
+
+
+def _error_of_local_fits(
+    rows: np.ndarray, y: np.ndarray, weights: np.ndarray, by_class: bool
+) -> Callable[[np.ndarray, np.ndarray, np.ndarray], float]:
+    """Return a function that compares transformed rows by errors of local linear fits.
+
+    Its arguments are transformed rows like the given ones, the places of the rows to be
+    predicted, each from all others, and the places of further rows.
+    """
+    table = TrainingRows.of(rows, y, weights, by_class=by_class, seed=0)
+    codes = np.empty_like(table.codes)
+    codes[np.random.default_rng(0).permutation(len(y))] = table.codes
+    unit = float(np.sqrt(2 / max(1.0, np.var(rows, axis=0).sum())))
+
+    def error(rows: np.ndarray, first: np.ndarray, rest: np.ndarray) -> float:
+        some = np.concatenate([first, rest[:_MOST_KEYS]])
+        parts = rows[some], unit, codes[some], weights[some]
+        return best_local_fits(*parts, by_class, len(first)).error
+
+    return error
 
 
 def _codes(y: np.ndarray) -> np.ndarray:
@@ -274,7 +333,10 @@ class LearnedMetric(
     With fewer than 100 rows per column, :meth:`fit_transform`, which pipelines call in
     ``fit``, transforms each training row by a metric that is learned without its fold,
     so that later steps of a pipeline do not judge themselves by rows that have shaped
-    the metric.
+    the metric. Next to a strong signal, small differences between these metrics would
+    be a large part of the errors. If local linear fits in the metrics of the folds have
+    less than 0.3 times the error of a constant for the left-out rows, the metric of all
+    rows is used if its leave-one-out error is closer, in ratio, to this error.
 
     ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The
     result is the same as after ``fit`` on all rows together, in the same order. To this
