@@ -170,9 +170,6 @@ def expected_failures(estimator):
     if isinstance(estimator, Classifier) and estimator.kernel == "linear":
         # whose rows are no features, so that their averages do not tell the classes
         return {"check_class_weight_classifiers": "the rows of the check are raw"}
-    if isinstance(estimator, LearnedMetric):
-        names = "check_transformer_general", "check_transformer_data_not_an_array"
-        return dict.fromkeys(names, "fit_transform is cross-fitted if rows are few")
     if not (isinstance(estimator, RIDGE) and estimator.kernel == "linear"):
         return {}
     names = (
