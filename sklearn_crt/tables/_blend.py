@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -231,9 +232,10 @@ def similar_rows(
     sigma = np.sqrt(2 * sizes / np.where(spread > 0, spread, 1))[sources]
     averages = NadarayaWatsonRegressor(sigma=sigma)
     Z = Z.astype(np.float32)
-    # targets are not needed
-    targets = np.zeros(len(Z), np.float32)
-    return frozen_copy(averages.fit(Z, targets, sample_weight=rows.weights))
+    targets = np.zeros(len(Z), np.float32)  # they are not needed
+    with warnings.catch_warnings():  # the model for tables warns once
+        warnings.filterwarnings("ignore", ".* are copies of other rows")
+        return frozen_copy(averages.fit(Z, targets, sample_weight=rows.weights))
 
 
 class Blend(NamedTuple):

@@ -23,7 +23,11 @@ from .._compat import (
 from ..life_cycle.fitted import Batch
 from ..life_cycle.intervals import IntervalsMixin, SimilarityMixin
 from ..life_cycle.out_of_fold import group_numbers
-from ..life_cycle.supervised import ProbabilitiesMixin, TableLifeCycle
+from ..life_cycle.supervised import (
+    ProbabilitiesMixin,
+    TableLifeCycle,
+    warn_of_repeated_rows,
+)
 from ..ridge._anova_effects import Effects
 from ..rows import (
     TableLike,
@@ -127,6 +131,10 @@ class BaseTableModel(SimilarityMixin, TableLifeCycle):
         V, y, weights, dropped = weighted_rows(V, y, sample_weight)
         numbers = None if groups is None else group_numbers(groups, n_given, dropped)
         return Batch(V, y, weights, groups=numbers)
+
+    def _warn_after_fit(self, batch: Batch) -> None:
+        if batch.groups is None:
+            warn_of_repeated_rows(batch.X, batch.y, type(self).__name__)
 
     def _empty_value(self, batch: Batch) -> BlendValue:
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))

@@ -122,12 +122,14 @@ class Part(NamedTuple):
         """Return a copy that is fitted to the first ``most_rows`` rows."""
         rows = rows.some(slice(self.most_rows))
         V, given = rows.V, (rows.y, rows.weights)
-        own = None if self.map is None else clone(self.map).fit(V, *given)
-        V = features_of(own, V)
         with warnings.catch_warnings():
             # of folds in which some classes have no rows
             warnings.filterwarnings("ignore", "The number of unique classes")
             warnings.simplefilter("ignore", ConvergenceWarning)
+            # the model for tables warns once
+            warnings.filterwarnings("ignore", ".* are copies of other rows")
+            own = None if self.map is None else clone(self.map).fit(V, *given)
+            V = features_of(own, V)
             model = clone(self.model).fit(V, *given)
         # without the rows that are only needed for adding others
         model, own = (
