@@ -10,8 +10,8 @@ from sklearn.metrics import log_loss
 
 from sklearn_crt import RandomFeatureRidge, RandomFeatureRidgeClassifier
 from sklearn_crt.tables import AnovaSampler, TableClassifier, TableRegressor
-from sklearn_crt.tables._blend import Folds, geometric_weights
-from sklearn_crt.tables._parts import TableRows
+from sklearn_crt.tables._blend import Blend, Folds, _with_weights, geometric_weights
+from sklearn_crt.tables._parts import TableRows, TargetRange
 from sklearn_crt.tables._ridge_parts import AnovaModel, LinearModel, ridge_without_folds
 from sklearn_crt.tables._trees import Trees
 
@@ -187,6 +187,14 @@ def test_geometric_means_of_probabilities(rng):
     weights, power = geometric_weights(found, rows)
     np.testing.assert_allclose(weights, 0.5, atol=0.05)
     assert power == pytest.approx(2, abs=0.2)
+    blend = Blend(TargetRange.of(y, rows.weights, 2), None, {})
+    both = _with_weights(blend, dict(zip("ab", found, strict=True)), rows)
+    assert both.power == pytest.approx(power)
+    # where one part is wrong and certain, the arithmetic mean is better
+    wrong = found.copy()
+    wrong[1, ::10] = np.c_[y, 1 - y][::10] * 0.998 + 0.001
+    both = _with_weights(blend, dict(zip("ab", wrong, strict=True)), rows)
+    assert both.power is None
     zero = found.copy()
     zero[0, :, 1] = 0  # a class without weight
     zero[0, :, 0] = 1
