@@ -63,6 +63,6 @@ class ColumnWarning(UserWarning):
     ...     model = TableRegressor(random_state=0).fit(power[:, None], np.arange(60))
     >>> print(found[0].message)
     Column 0 of X contains text that is read as numbers, except for 1 of 60 cells, such
-    as '?', which count as missing values. Convert the column to numbers or dates, or to
-    the type category.
+    as '?', which are treated as missing values. Convert the column to numbers or dates,
+    or to the type category.
     """

@@ -184,8 +184,9 @@ class RandomFeatureRidgeClassifier(
     most 10 % above the lowest error for the same ``sigma``. With ``alpha="auto"``, log
     losses are compared after adding :math:`0.75\sqrt{2t} / n`, with the degrees of
     freedom t, which corresponds to the factor for the errors of
-    :class:`RandomFeatureRidge`. If there are many classes, the log loss is computed on
-    fewer rows, so that the number of rows times the number of classes is about 65,536.
+    :class:`RandomFeatureRidge`, unless a class is missing from the rows whose log loss
+    is computed: these are at most 4096 rows, or fewer if there are many classes, so
+    that the number of rows times the number of classes is about 65,536.
 
     If each class has at least five rows per column, there are two candidates with one
     ``sigma`` per column: :math:`\sigma_{1/2}` and :math:`\sigma_1`, which the Notes of

@@ -198,6 +198,14 @@ class Solution(Value):
         return change + self.y_mean
 
 
+def n_classes_of(rows: LeftOut) -> int:
+    """Return the number of classes of some rows, whose targets are indicators."""
+    targets = rows.targets[rows.weights > 0]
+    if targets.shape[1] == 1:  # 1 or -1
+        return len(np.unique(targets))
+    return int(np.count_nonzero(targets.max(axis=0, initial=0)))
+
+
 class Regression:
     """Ridge regression for given moments and all penalties.
 
@@ -360,6 +368,7 @@ class Regression:
                 fitted=fitted,
             )
 
+        self._lacks_class = False
         self.log_losses = self._log_losses(left_out) if self._shared else None
         self.left_out = left_out(self.best)
         self._axes, self._factors = self.vectors, inverse[:, self.best]
@@ -399,13 +408,17 @@ class Regression:
         The log losses of all other penalties are nan.
         """
         assert self._class_shares is not None
+        n_classes = np.count_nonzero(self._class_shares)
         losses = np.full(len(self.alphas), np.nan)
         limit = _NEAR * self.errors.min()
         loss = LogLoss(self._class_shares)
         for index in np.argsort(-self.alphas, kind="stable"):
             if self.errors[index, 0] <= limit:
                 penalties = np.full(self._total.shape, index)
-                losses[index] = loss(left_out(penalties, loss.n_rows))
+                rows = left_out(penalties, loss.n_rows)
+                losses[index] = loss(rows)
+                # then no log loss can show how well the missing class is fitted
+                self._lacks_class = n_classes_of(rows) < int(n_classes)
         return losses
 
     def _set_errors(self, errors: np.ndarray) -> None:
@@ -466,7 +479,7 @@ class Regression:
     @property
     def _caution(self) -> np.ndarray:
         """The relative increase of squared errors, (n_alphas,)."""
-        if not self._is_auto:
+        if not self._is_auto or self._lacks_class:
             return np.zeros(len(self.alphas))
         used = self.n_rows - self._n_fixed - self.freedom
         chance: np.ndarray = np.sqrt(2 * np.maximum(used, 0)) / self.n_rows
