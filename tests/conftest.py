@@ -183,6 +183,14 @@ def shared_draws(monkeypatch):
 
 
 @pytest.fixture
+def few_folds(monkeypatch):
+    """Use few folds where it does not matter how many there are."""
+    monkeypatch.setattr("sklearn_crt.life_cycle.out_of_fold._MOST_FOLDS", 3)
+    monkeypatch.setattr("sklearn_crt.life_cycle.out_of_fold._FOLDS_OF_MANY", 3)
+    monkeypatch.setattr("sklearn_crt.tables._blend._LEAST_FOLDS", {})
+
+
+@pytest.fixture
 def not_dense(monkeypatch):
     """Return a context in which a kind of sparse table cannot be written out."""
 

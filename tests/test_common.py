@@ -34,9 +34,7 @@ Classifier, Regressor = NadarayaWatsonClassifier, NadarayaWatsonRegressor
 # As constructed, ridge solves hundreds of equations in each of the checks, the metric
 # learns four candidates, and the models for raw tables are fitted to four folds.
 FEW_COLUMNS = {"n_components": 20, "random_state": 0}
-# Each part of such a model is in one of the two, or is a public estimator itself.
-PARTS_OF_LABELS = {"parts": ["ANOVA", "logistic"], "random_state": 0}
-PARTS_OF_NUMBERS = {"parts": ["linear", "trees"], "random_state": 0}
+FEW_FOLDS = {"n_folds": 2, "random_state": 0}
 AVERAGES = Classifier, Regressor  # and local linear fits, which are subclasses
 RIDGE = RandomFeatureRidge, RandomFeatureRidgeClassifier
 # samplers whose features depend on which rows are drawn
@@ -59,8 +57,8 @@ EACH_ESTIMATOR = [
     Classifier(OPRFSampler(random_state=0)),
     LocalLinearClassifier(),
     LocalLinearRegressor(),
-    TableClassifier(**PARTS_OF_LABELS),
-    TableRegressor(**PARTS_OF_NUMBERS),
+    TableClassifier(**FEW_FOLDS),
+    TableRegressor(**FEW_FOLDS),
     RandomFeatureRidge(**FEW_COLUMNS),
     RandomFeatureRidge(AnovaSampler(), **FEW_COLUMNS),
     RandomFeatureRidgeClassifier(**FEW_COLUMNS, sigma="scale"),
@@ -120,6 +118,7 @@ def test_each_public_estimator_is_checked():
 
 # maps that can be negative warn where no kernel weight is positive
 pytestmark = [
+    pytest.mark.usefixtures("few_folds"),
     pytest.mark.filterwarnings("ignore:For .* rows, the sum of the kernel weights"),
     pytest.mark.filterwarnings("ignore:.*eatures of .* are too:RuntimeWarning"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),

@@ -11,6 +11,8 @@ from sklearn_crt.life_cycle.fitted import LearnedValue
 
 from .test_common import EACH_ESTIMATOR
 
+pytestmark = pytest.mark.usefixtures("few_folds")
+
 QUERIES = [
     "approximation_error",
     "effective_sample_size",

@@ -19,6 +19,8 @@ from sklearn_crt import (
     TrigRBFSampler,
 )
 
+pytestmark = pytest.mark.usefixtures("few_folds")
+
 
 def test_pipeline_that_resamples():
     """imbalanced-learn draws rows before the sampler, and only in fit."""

@@ -27,6 +27,8 @@ from sklearn_crt import (
 from sklearn_crt.kernels import Matern
 from sklearn_crt.samplers import AngularCoefficient, GaussianCoefficient
 
+pytestmark = pytest.mark.usefixtures("few_folds")
+
 AVERAGES = NadarayaWatsonClassifier, NadarayaWatsonRegressor
 FITS = LocalLinearClassifier, LocalLinearRegressor
 RIDGE = RandomFeatureRidge, RandomFeatureRidgeClassifier

@@ -18,6 +18,8 @@ from sklearn_crt.inspection import (
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
+pytestmark = pytest.mark.usefixtures("few_folds")
+
 
 @pytest.fixture(autouse=True)
 def figures():

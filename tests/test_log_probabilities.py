@@ -11,6 +11,8 @@ from sklearn_crt import (
 )
 from sklearn_crt.tables import TableClassifier
 
+pytestmark = pytest.mark.usefixtures("few_folds")
+
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(
@@ -20,7 +22,7 @@ from sklearn_crt.tables import TableClassifier
         NadarayaWatsonClassifier("linear"),
         LocalLinearClassifier(),
         RandomFeatureRidgeClassifier(n_components=20, random_state=0),
-        TableClassifier(parts=["logistic"], random_state=0),
+        TableClassifier(n_folds=2, random_state=0),
     ],
     ids=repr,
 )

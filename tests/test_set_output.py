@@ -22,6 +22,8 @@ from sklearn_crt import (
 )
 from sklearn_crt.tables import TableClassifier, TableRegressor
 
+pytestmark = pytest.mark.usefixtures("few_folds")
+
 SEED = {"random_state": 0}
 ANOVA = AnovaSampler(n_components=40, **SEED)
 MODELS = [

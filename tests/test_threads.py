@@ -38,6 +38,8 @@ from .cases import sampler_classes
 from .test_common import EACH_ESTIMATOR
 from .thread_check import assert_thread_safe
 
+pytestmark = pytest.mark.usefixtures("few_folds")
+
 N_THREADS = 8
 N_ROWS = 600  # two chunks
 QUERIES = "score_samples", "predict_quantiles", "effects", "slopes", "kernel_weights"

@@ -119,13 +119,23 @@ class Smoothing(NamedTuple):
             expected = value.seen.shares * weights.sum()
         of_totals = min(n_effective / _ROWS_OF_TOTALS, _MOST_OF_TOTALS)
 
-        def loss(smoothing: Smoothing) -> float:
-            found = smoothing.probabilities(shares, sizes)
-            logs = np.log(found)
-            total = weights @ (logs[place] + added * logs.mean(axis=1))
-            return of_totals * kl_div(expected, weights @ found).sum() - float(total)
+        def losses(amount: float) -> list[float]:
+            """Return the loss with each exponent."""
+            once = cls(amount, 1.0, scale).probabilities(shares, sizes)
+            values, logs_once = [], np.log(once)
+            for exponent in _EXPONENTS:
+                logs = exponent * logs_once
+                found = np.exp(logs)
+                sums = found.sum(axis=1)
+                total = weights @ (found / sums[:, None])
+                logs -= np.log(sums)[:, None]
+                value = weights @ (logs[place] + added * logs.mean(axis=1))
+                values.append(of_totals * kl_div(expected, total).sum() - float(value))
+            return values
 
-        return min((cls(a, t, scale) for a in _AMOUNTS for t in _EXPONENTS), key=loss)
+        best = int(np.argmin(np.concatenate([losses(a) for a in _AMOUNTS])))
+        amount, exponent = divmod(best, len(_EXPONENTS))
+        return cls(_AMOUNTS[amount], _EXPONENTS[exponent], scale)
 
     def probabilities(self, shares: Array, sizes: np.ndarray) -> Array:
         """Return smoothed probabilities, given frequencies and their sample sizes."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import blas, lapack
@@ -30,6 +31,7 @@ _RANGE = 7.0, 5.0  # maximum distances of log scales below and above the common 
 # would amplify rounding errors, and sigma could differ between processors.
 _STEP = 2.0**-8
 _LEAST_LOG = -100.0  # lower bound of the log kernel, which avoids subnormal numbers
+_FAILED = 1e10  # value where the covariance matrix is singular
 _LEAST_SIZE = 1e-12  # lower bound of the variance, for constant targets
 # Candidates are learned from up to MOST_LEARNED of N_DRAWN rows. Their leave-one-out
 # errors are too small, especially if there are few rows per column. _OF_NUMBERS
@@ -77,10 +79,28 @@ class GaussianProcess:
             raise np.linalg.LinAlgError
         return Z, R, factor, lapack.dpotrs(factor, self.targets)[0]
 
+    def value(self, parameters: np.ndarray, common: np.ndarray) -> float:
+        """Return the negative log evidence per row plus a penalty."""
+        try:
+            return self._with_solution(parameters, common)[0]
+        except np.linalg.LinAlgError:
+            return _FAILED
+
+    def _with_solution(self, parameters: np.ndarray, common: np.ndarray) -> Any:
+        """Return the value, the variances of the targets, and what ``_solve`` does."""
+        n = len(self.X)
+        solution = self._solve(parameters)
+        _, _, factor, solved = solution
+        sizes = np.maximum(np.sum(self.targets * solved, axis=0) / n, _LEAST_SIZE)
+        log_det = 2 * np.log(np.diagonal(factor)).sum()
+        gap = parameters[:-1] - common
+        value = 0.5 * (np.log(sizes).mean() + log_det / n)
+        return value + self.penalty / n * gap @ gap, sizes, solution
+
     def loss(
         self, parameters: np.ndarray, common: np.ndarray
     ) -> tuple[float, np.ndarray]:
-        """Return the negative log evidence per row plus a penalty, and its gradient.
+        """Return the value and its gradient.
 
         With A = K^-1 T for targets T of variance a^2, and the elementwise product W =
         (K^-1 - A A' / a^2) * R, the derivative with respect to the log scale of column
@@ -89,13 +109,11 @@ class GaussianProcess:
         """
         n = len(self.X)
         try:
-            Z, R, factor, solved = self._solve(parameters)
+            value, sizes, solution = self._with_solution(parameters, common)
         except np.linalg.LinAlgError:
-            return 1e10, np.zeros(parameters.size)
-        sizes = np.maximum(np.sum(self.targets * solved, axis=0) / n, _LEAST_SIZE)
-        log_det = 2 * np.log(np.diagonal(factor)).sum()
+            return _FAILED, np.zeros(parameters.size)
+        Z, R, factor, solved = solution
         gap, penalty = parameters[:-1] - common, self.penalty / n
-        value = 0.5 * (np.log(sizes).mean() + log_det / n) + penalty * gap @ gap
         W = lapack.dpotri(factor, overwrite_c=1)[0]
         solved = np.asfortranarray(solved / np.sqrt(sizes * sizes.size))
         W = blas.dsyrk(-1.0, solved, beta=1.0, c=W, overwrite_c=1)
@@ -142,7 +160,7 @@ def most_evidence(
         if not parameters.size:
             starts = np.full((_COMMON.size, d + 1), math.log(_NOISE[0]))
             starts[:, :-1] = np.log(_COMMON * math.sqrt(2 / d))[:, None]
-            losses = [process.loss(start, start[:-1])[0] for start in starts]
+            losses = [process.value(start, start[:-1]) for start in starts]
             parameters = starts[np.argmin(losses)]
             common = parameters[:-1].copy()
             bounds = [(v - _RANGE[0], v + _RANGE[1]) for v in common]

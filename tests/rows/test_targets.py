@@ -23,6 +23,8 @@ from sklearn_crt import (
 
 from ..cases import array_libraries
 
+pytestmark = pytest.mark.usefixtures("few_folds")
+
 METRIC = LearnedMetric(method="evidence", columns="linear", random_state=0)
 CLASSIFIERS = [
     NadarayaWatsonClassifier(sigma=2.0),

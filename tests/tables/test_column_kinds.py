@@ -13,6 +13,8 @@ from sklearn_crt.tables import TableRegressor
 
 pd = pytest.importorskip("pandas")
 
+pytestmark = pytest.mark.usefixtures("few_folds")
+
 
 def ridge(**options):
     sampler = AnovaSampler(n_components=100, random_state=0, **options)

@@ -15,6 +15,7 @@ def covered(model, X, y, coverage=0.9):
     return (low <= y) & (y <= high)
 
 
+@pytest.mark.usefixtures("few_folds")
 @pytest.mark.parametrize("of_prediction", [True, False])
 def test_width_follows_the_noise(of_prediction, rng):
     """Noise of deviation .05 + 2 x, where x determines the target or not.
@@ -106,6 +107,7 @@ def test_intervals_are_infinite_if_rows_are_too_few(n_rows, rng):
         assert np.isfinite(middle).all()
 
 
+@pytest.mark.usefixtures("few_folds")
 def test_a_row_of_any_weight_is_in_one_fold(rng):
     """Weights that are all equal change nothing."""
     X = rng.normal(size=(210, 3))

@@ -16,6 +16,8 @@ from .test_anova_sampler import mixed_table
 
 pd = pytest.importorskip("pandas")
 
+pytestmark = pytest.mark.usefixtures("few_folds")
+
 
 @pytest.fixture(autouse=True)
 def warnings_are_errors():

@@ -44,6 +44,7 @@ def test_many_levels(n_levels, n, rng):
     assert np.abs(model.predict(new) - centre).max() < 0.6
 
 
+@pytest.mark.usefixtures("few_folds")
 @pytest.mark.parametrize("levels, rows", [(6, 8), (130, 5)])
 def test_levels_with_few_rows(levels, rows, rng):
     mean = 3 * rng.normal(size=levels)

@@ -31,6 +31,8 @@ from .test_anova_sampler import mixed_table
 pd = pytest.importorskip("pandas")
 plt = pytest.importorskip("matplotlib.pyplot")
 
+pytestmark = pytest.mark.usefixtures("few_folds")
+
 FEW = 210  # rows, which is enough for two folds
 
 

@@ -53,6 +53,7 @@ def test_functions_that_level_off_are_not_continued(rng, value_of):
     assert trend is None or not {0, 1} & {*trend.sources.tolist()}
 
 
+@pytest.mark.usefixtures("few_folds")
 def test_linear_targets_are_fitted_by_the_linear_part(rng):
     X = rng.normal(size=(2000, 60))
     y = X @ np.linspace(-1, 1, 60) + 2 * rng.normal(size=2000)
