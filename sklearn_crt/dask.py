@@ -123,10 +123,11 @@ def fit(
         or not isinstance(sampler, (*_KINDS, AnovaSampler, FrozenEstimator, NoneType))
     ):
         raise TypeError(
-            "sklearn_crt.dask.fit supports samplers that estimate a kernel, kernel "
-            "averages and ridge regression on the features of a sampler or of a "
-            f"FrozenEstimator, and LearnedMetric, but {model!r} needs the rows "
-            "themselves. Fit it, or its kernel, to a sample of the rows in memory."
+            f"sklearn_crt.dask.fit cannot fit {model!r}, which needs the rows "
+            "themselves. It supports LearnedMetric, samplers that estimate a kernel, "
+            "and kernel averages and ridge regression on the features of such a "
+            "sampler or of a FrozenEstimator. Fit the model, or its kernel, to a "
+            "sample of the rows in memory."
         )
     model._validate_params()
     if y is None and not is_sampler:

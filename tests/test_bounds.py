@@ -157,7 +157,7 @@ def test_legendre_transform_at_its_ends():
     assert np.all(np.diff(transform, 2) > 0)  # it is convex
     assert oprf_legendre(1.001 * sup, 0.5, 0.7, 4, -0.1) == np.inf
     assert oprf_tail_bound(2 * sup, 10, 0.5, 0.7, 4, -0.1, upper=True) == 0
-    with pytest.raises(ValueError, match="value must exceed the kernel"):
+    with pytest.raises(ValueError, match="value must be greater than the kernel"):
         oprf_legendre(kernel, 0.5, 0.7, 4, -0.1)
     assert oprf_tail_bound(1e-30, 10, 0.5, 0.7, 4, -0.1, upper=True) == 1
     # where the supremum is huge, the bound says little, but stays a bound

@@ -502,7 +502,7 @@ def test_uncertainty_of_lazy_rows(model, table):
 )
 def test_what_needs_all_rows_says_so(estimator, table):
     X, labels, *_ = table
-    message = r"(?s)supports samplers that estimate a kernel.*to a sample of the rows"
+    message = r"(?s)supports LearnedMetric, samplers.*to a sample of the rows"
     with pytest.raises(TypeError, match=message):
         crt_dask.fit(estimator, lazy(X), labels)
 

@@ -333,7 +333,7 @@ def test_masked_values_are_not_used(estimator, X):
                 getattr(found, query)(some), getattr(expected, query)(rows)
             )
     else:
-        message = "X is a masked array in which .* SimpleImputer"
+        message = "X is a masked array with .* SimpleImputer"
         with pytest.raises(ValueError, match=message):
             clone(model).fit(hidden, y)
         fitted = clone(model).fit(X, y)
@@ -367,7 +367,7 @@ def test_names_of_other_packages_are_explained(estimator, X):
         estimator(nonsense=1)
     if "kernel" in known and hasattr(estimator, "fit"):
         y = X[:, 0] > 0
-        with pytest.raises(ValueError, match=r"use 'gaussian', .* = 1 / length"):
+        with pytest.raises(ValueError, match=r"Use 'gaussian' with .* = 1 / length"):
             estimator(kernel="rbf").fit(X, y)
         with pytest.raises(ValueError, match="pass the rows as X"):
             estimator(kernel="precomputed").fit(X, y)

@@ -85,9 +85,9 @@ def refuse_dates_and_masks(table: Any, name: str) -> None:
     """
     if isinstance(table, np.ma.MaskedArray) and np.any(np.ma.getmaskarray(table)):
         raise ValueError(
-            f"{name} is a masked array in which {np.ma.count_masked(table)} values are "
-            f"masked. Impute them, for instance by SimpleImputer on {name}.filled(np."
-            "nan), or leave out these rows."
+            f"{name} is a masked array with {np.ma.count_masked(table)} masked values. "
+            f"Impute them, for instance with SimpleImputer on {name}.filled(np.nan), "
+            "or leave out the rows that contain them."
         )
     schema: Any = getattr(table, "schema", None)
     columns: Any = None

@@ -17,8 +17,8 @@ _CHUNK = 2**21  # number of array elements that are processed at a time
 class KeySampler:
     r"""Draw keys at random, in proportion to estimated softmax weights.
 
-    A pass over the keys prepares the sampler. Each query then needs one evaluation of
-    its features, and each draw a time that grows only with the logarithm of the number
+    A pass over the keys prepares the sampler. Each query then requires one evaluation
+    of its features, and the time per draw grows only with the logarithm of the number
     of keys. Sampled softmax uses such draws to train classifiers with many classes: the
     keys are the embeddings of the classes, and the loss is computed from the true class
     and a few drawn classes.

@@ -202,9 +202,9 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         keys, rows = value.solution, to_host(rows)
         if not isinstance(keys.source, FeatureMap):
             raise ValueError(
-                "approximation_error requires a sampler of sklearn_crt. The features "
-                f"of kernel={value.kernel_in_use!r} are not known to be repeated "
-                "estimates of a kernel."
+                "approximation_error requires a sampler of sklearn_crt, because it "
+                "compares independent groups of random features. The features of "
+                f"kernel={value.kernel_in_use!r} may not form such groups."
             )
         parts = [np.concatenate(part) for part in zip(*keys.errors(rows))]
         n_few = int(np.sum(parts[1] < N_EFFECTIVE))

@@ -3,9 +3,9 @@ r"""Kernel averages computed from features, and standard errors of these average
 The training rows are summarised by one small matrix, the sums of features times
 targets. A kernel average is a ratio with the denominator :math:`S = \sum_m F_m Z_m`,
 where :math:`F_m` are the features of a query and :math:`Z_m` their sums over the
-training rows. Its standard error is estimated from the contributions of groups of
-features to S by the grouped jackknife (B. Efron, R. Tibshirani, "An Introduction to the
-Bootstrap", 1993, chapter 11), using the formula in the docstring of
+training rows. The grouped jackknife (B. Efron, R. Tibshirani, "An Introduction to the
+Bootstrap", 1993, chapter 11) estimates the standard error of S from the contributions
+of groups of features to S, with the formula in the docstring of
 NadarayaWatsonClassifier. The error of an average :math:`P_c` is estimated in the same
 way from the residuals :math:`\sum_{m \in g} F_m (Z_{mc} - P_c Z_m)` of the groups g. If
 the coupling has at least eight blocks, each group consists of whole blocks, because

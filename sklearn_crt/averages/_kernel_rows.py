@@ -405,8 +405,8 @@ class DrawnRows(NamedTuple):
     """A random sample of the training rows, in random order.
 
     Rows are drawn with probabilities that increase with their weights, and ``weights``
-    are Horvitz-Thompson weights (see ``RowSample``). The first rows of a sample are a
-    smaller sample, whose weights are those of ``first``.
+    are Horvitz-Thompson weights (see ``RowSample``). The first rows of a sample form a
+    smaller sample, which ``first`` returns with the appropriate weights.
     """
 
     places: np.ndarray  # (n_rows,), positions among all training rows

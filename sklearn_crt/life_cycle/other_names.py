@@ -37,8 +37,8 @@ def refuse_other_kernels(estimator: Any) -> None:
     kernel, name = estimator.kernel, type(estimator).__name__
     if kernel in _GAUSSIAN:
         raise ValueError(
-            f"kernel={kernel!r} is not supported by {name}; use 'gaussian', and set "
-            "the length scale by sigma = sqrt(2 * gamma) = 1 / length_scale."
+            f"kernel={kernel!r} is not supported by {name}. Use 'gaussian' with "
+            "sigma = sqrt(2 * gamma) = 1 / length_scale."
         )
     own = ""
     if callable in estimator._parameter_constraints.get("kernel", ()):

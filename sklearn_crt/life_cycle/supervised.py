@@ -221,7 +221,7 @@ def warn_of_repeated_rows(X: Any, y: Any, name: str) -> None:
     """Warn if many rows repeat another row together with its target.
 
     In a table of categories or counts, equal rows are independent observations. If most
-    values of a column are distinct, rows are equal only if they have been repeated.
+    values of a column are distinct, equal rows are almost certainly copies.
     Models that predict each row from the others then seem too accurate. ``name`` is the
     name of the estimator. Sparse matrices and other libraries are not checked.
     """

@@ -369,8 +369,8 @@ def transform(
 ) -> tuple[Any, int, bool]:
     """Return features, the number of lost rows, and whether any feature overflowed.
 
-    A row is lost if all of its features underflow or, for positive features, half of
-    them.
+    A row is lost if all of its features underflow; with positive features, it is lost
+    if at least half of them do.
     """
     feature_map = feature_map.to(X)
     if not on_host(X):

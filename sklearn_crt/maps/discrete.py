@@ -182,7 +182,7 @@ class CountLaw(ABC):
         -------
         log_excess : ndarray
             Logarithm of ``exp(-2c) * sum(c**(2k) / (k!**2 p_k))``, an array of the same
-            shape. It is not negative, and infinite if the sum diverges.
+            shape. It is non-negative, and it is infinite if the sum diverges.
         """
         # The sum equals 1 plus the sum of (q - p)^2 / p over k, where q = exp(-c) c^k /
         # k!. This form loses no accuracy where the variance is small.

@@ -435,8 +435,8 @@ class LearnedMetric(
         large = y.dtype.kind in "iu" and np.any(np.abs(y.astype(float)) > _MOST_WHOLE)
         if large and are_labels(y):
             raise ValueError(
-                "y has integers beyond 2^53, which are not exact as floats. Pass "
-                "labels as strings, y.astype(str), or numbers as floats, "
+                "y contains integers beyond 2^53, which floats cannot represent "
+                "exactly. Pass labels as strings, y.astype(str), or numbers as floats, "
                 "y.astype(float)."
             )
         if y.ndim == 2 and y.dtype.kind not in "fiub":

@@ -84,8 +84,8 @@ def shape_factor(shape_matrix: ArrayLike | None, n_features: int) -> np.ndarray 
         )
     if not np.allclose(M, M.T, rtol=1e-10, atol=1e-12 * np.abs(M).max()):
         raise ValueError(
-            "shape_matrix must be symmetric; (M + M.T) / 2 is the symmetric matrix "
-            "with the same norm."
+            "shape_matrix must be symmetric. Pass (shape_matrix + shape_matrix.T) / 2, "
+            "which defines the same distances."
         )
     try:
         return np.linalg.cholesky((M + M.T) / 2)

@@ -301,8 +301,8 @@ def _check_range(y: Array, weights: Array) -> None:
     sizes = _sizes_outside(y, least, most)
     if sizes.size:
         raise ValueError(
-            f"With sample weights up to {largest:.3g} the largest absolute value of y "
-            f"must be 0 or between {least:.0e} and {most:.0e}, so that squares of y "
-            f"times weights neither overflow nor underflow; got {sizes[0]:.3g}. Divide "
-            "the weights or y by a number of this magnitude."
+            f"With sample weights up to {largest:.3g}, the largest absolute value of y "
+            f"must be 0 or between {least:.0e} and {most:.0e}, so that the products of "
+            "weights and squares of y neither overflow nor underflow; got "
+            f"{sizes[0]:.3g}. Rescale y or the weights."
         )

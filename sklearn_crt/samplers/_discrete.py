@@ -197,9 +197,10 @@ class DiscreteSampler(BaseFeatureSampler):
             law = self._make_law(np.full(statistics.n_features, _NEAR))
             warn(
                 "All rows are equal, so the distribution of the exponents of "
-                f"{type(self).__name__} cannot be adapted to them. It is chosen for "
-                "rows at distances of about "
-                f"{_NEAR * math.sqrt(statistics.n_features):.2g} / sigma.",
+                f"{type(self).__name__} cannot be adapted to them. Instead, the "
+                "distribution is chosen for rows at a distance of about "
+                f"{_NEAR * math.sqrt(statistics.n_features):.2g} / sigma from the "
+                "center.",
                 UserWarning,
             )
         else:

@@ -284,12 +284,12 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
         The mean loss of each model that was evaluated in all folds, on rows to which it
         was not fitted: squared error for numbers, log loss for labels.
     feature_importances_ : ndarray of shape (n_features,)
-        Importance of each column of X; the importances sum to 1. It is the mean of the
-        importances in the models, weighted by ``weights_``: those of the
-        :class:`~sklearn_crt.AnovaSampler` for ``"ANOVA"`` and ``"logistic"``, which
-        have the same kernel, those of the :class:`~sklearn_crt.LearnedMetric` for
-        ``"local linear"``, and, for ``"trees"``, square roots of the reduction of the
-        loss by all splits of a column.
+        Importance of each column of X; the importances sum to 1. They are means of the
+        importances in the individual models, weighted by ``weights_``. The models
+        ``"ANOVA"`` and ``"logistic"`` have the importances of their common
+        :class:`~sklearn_crt.AnovaSampler`, and ``"local linear"`` has those of its
+        :class:`~sklearn_crt.LearnedMetric`. For ``"trees"``, the importance is the
+        square root of the total reduction of the loss by all splits on the column.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -441,12 +441,12 @@ class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
         The mean loss of each model that was evaluated in all folds, on rows to which it
         was not fitted: squared error for numbers, log loss for labels.
     feature_importances_ : ndarray of shape (n_features,)
-        Importance of each column of X; the importances sum to 1. It is the mean of the
-        importances in the models, weighted by ``weights_``: those of the
-        :class:`~sklearn_crt.AnovaSampler` for ``"ANOVA"`` and ``"logistic"``, which
-        have the same kernel, those of the :class:`~sklearn_crt.LearnedMetric` for
-        ``"local linear"``, and, for ``"trees"``, square roots of the reduction of the
-        loss by all splits of a column.
+        Importance of each column of X; the importances sum to 1. They are means of the
+        importances in the individual models, weighted by ``weights_``. The models
+        ``"ANOVA"`` and ``"logistic"`` have the importances of their common
+        :class:`~sklearn_crt.AnovaSampler`, and ``"local linear"`` has those of its
+        :class:`~sklearn_crt.LearnedMetric`. For ``"trees"``, the importance is the
+        square root of the total reduction of the loss by all splits on the column.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)

@@ -139,7 +139,8 @@ def _check_converges(
         assert_mean(np.stack(estimates), softmax_attention(q, k, v, causal=causal))
     except AssertionError as error:
         raise AssertionError(
-            f"does not converge to softmax_attention(causal={causal}): {error}"
+            "The outputs do not converge to "
+            f"softmax_attention(causal={causal}): {error}"
         ) from None
 
 

@@ -205,7 +205,8 @@ def hrf_max_relative_error_bound(
     r, m, n = radius, n_frequencies, n_coefficients
     if r < 1:
         raise ValueError(
-            f"radius={r!r} must be at least 1, because the bound only holds there."
+            f"radius={r!r} must be at least 1, because the bound does not hold for "
+            "smaller radii."
         )
     share = (1 - 1 / n) / (math.pi * r) + 1 / (n * math.sqrt(math.pi))
     log_w = 2 * r**2 + math.log(-math.expm1(-4 * r**2))

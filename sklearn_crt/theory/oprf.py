@@ -253,8 +253,8 @@ def oprf_legendre(
     log_kernel = np.asarray(sq_sum) / 2 - np.asarray(sq_norms)
     if not np.all(np.log(np.asarray(value)) > log_kernel):
         raise ValueError(
-            "value must exceed the kernel exp(sq_sum / 2 - sq_norms), because the "
-            "bound refers to estimates that are too large."
+            "value must be greater than the kernel, exp(sq_sum / 2 - sq_norms), "
+            "because the bound applies only to estimates that exceed the kernel."
         )
     return _legendre(value, sq_sum, sq_norms, n_features, A)
 

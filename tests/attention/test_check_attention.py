@@ -109,11 +109,11 @@ def test_correct_ones_pass(attention):
 @pytest.mark.parametrize(
     "fault, message",
     [
-        (key_factor_dropped, r"does not converge to softmax_attention\(causal=False"),
-        (shift_a_key_row, r"does not converge to softmax_attention\(causal=False"),
+        (key_factor_dropped, r"do not converge to softmax_attention\(causal=False"),
+        (shift_a_key_row, r"do not converge to softmax_attention\(causal=False"),
         (A_from_the_future, "not causal: rows before 9 change by"),
         *((last_row_seen(name), f"later rows of {name} change") for name in "qkv"),
-        (zero_mask, r"does not converge to softmax_attention\(causal=True"),
+        (zero_mask, r"do not converge to softmax_attention\(causal=True"),
         (without_logs, "not finite at scale"),
     ],
 )

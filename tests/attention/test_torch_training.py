@@ -222,5 +222,5 @@ def test_small_elu_features_are_not_lost(name, causal):
 @pytest.mark.filterwarnings("ignore:.*torch.jit.trace:DeprecationWarning")
 def test_a_trace_of_one_length_is_refused():
     linear, x = make("favor+", causal=True).eval(), rows()
-    with pytest.raises(RuntimeError, match="would fix the chunks"):
+    with pytest.raises(RuntimeError, match="for this sequence length only"):
         torch.jit.trace(lambda x: linear(x, x, x)[0], x)

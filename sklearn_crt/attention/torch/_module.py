@@ -298,8 +298,9 @@ class LinearAttention(MapsOfHeads):
         causal = self.causal or is_causal or _is_causal_mask(attn_mask)
         if causal and torch.jit.is_tracing():
             raise RuntimeError(
-                "torch.jit.trace would fix the chunks for this sequence length, and "
-                "the result would be wrong for other lengths. Use torch.export."
+                "torch.jit.trace would record causal attention for this sequence "
+                "length only, so the traced module would return wrong results for "
+                "other lengths. Use torch.export."
             )
         q, k, v = self._project(query, key, value)
         scores = _key_scores(key_padding_mask, k)
