@@ -277,7 +277,7 @@ def test_targets_of_any_allowed_size(model, size, X):
 @every_regressor
 def test_squares_of_targets_times_weights(model, size, X):
     with pytest.raises(
-        ValueError, match=r"With sample weights up to 1e[+-]120 the largest"
+        ValueError, match=r"With sample weights up to 1e[+-]120, the largest"
     ):
         clone(model).fit(X, X[:, 0] * size, sample_weight=np.full(80, size))
 
