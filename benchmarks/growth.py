@@ -69,7 +69,7 @@ def grow(args):
             for size, times in results.items()
         ]
         tables.append(
-            Table(f"Milliseconds of transform, {others}", [what, *MAPS], rows)
+            Table(f"Time of transform in milliseconds, {others}", [what, *MAPS], rows)
         )
     axes[0].set_ylabel("seconds of transform")
     axes[0].legend(fontsize="small")

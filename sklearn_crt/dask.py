@@ -302,7 +302,7 @@ def _blocks(given: dict[str, Any], class_weight: Any) -> list[tuple[int, Any]]:
     found = [(start, block) for start, block, size in triples if size]
     if not found:
         raise ValueError(
-            "Found array with 0 sample(s): blocks are empty, or weights are zero."
+            "Found array with 0 sample(s): all blocks are empty, or all weights are 0."
         )
     return found
 

@@ -302,7 +302,7 @@ def test_weights_of_zero_and_blocks_without_rows(table):
     found = crt_dask.fit(model, lazy(X), labels, sample_weight=weights)
     expected = model.fit(X, labels, weights)
     assert_allclose(found.predict_proba(X), expected.predict_proba(X), rtol=1e-10)
-    with pytest.raises(ValueError, match="weights are zero"):
+    with pytest.raises(ValueError, match="weights are 0"):
         crt_dask.fit(model, lazy(X), labels, sample_weight=0 * weights)
     with pytest.raises(ValueError, match="blocks are empty"):
         crt_dask.fit(model, lazy(X[:0], (10, D)), labels[:0])

@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 def effective_n_threads(
     n_jobs: int | None, n_rows: int, width: int | None = None
 ) -> int:
-    """Return the number of threads for rows that need ``width`` numbers each.
+    """Return the number of threads if ``width`` numbers are computed for each row.
 
     ``n_jobs`` has the same meaning as in scikit-learn, except for None. Inside joblib
     workers and contexts, None means the number set by joblib. Elsewhere, it means the

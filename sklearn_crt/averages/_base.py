@@ -117,7 +117,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         elif not is_auto(self.sigma):
             raise ValueError(
                 f"sigma={self.sigma!r} has no effect with kernel='linear', because the "
-                "rows are features already. Leave sigma='auto', and set sigma of the "
+                "rows are already features. Use sigma='auto', and set sigma in the "
                 "transformer that computes the features."
             )
         start = FeatureAverages.start(sampler)

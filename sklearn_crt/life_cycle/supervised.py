@@ -124,7 +124,8 @@ class SupervisedLifeCycle(OutOfFoldMixin, TargetsLifeCycle):
         Parameters
         ----------
         X : {data frame, array-like, sparse matrix} of shape (n_samples, n_features)
-            Training rows. They must be numbers, and features if ``kernel="linear"``.
+            Training rows. All values must be numbers; if ``kernel="linear"``, the
+            columns must be features of a kernel.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Targets: numbers, in one or several outputs, for regressors, and labels, of
             shape (n_samples,), for classifiers.

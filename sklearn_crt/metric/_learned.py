@@ -419,8 +419,9 @@ class LearnedMetric(
             )
         if self.method == "nca" and (batch.y.ndim > 1 or batch.y.dtype.kind == "f"):
             raise ValueError(
-                "method='nca' requires class labels, but y has fractions or several "
-                "outputs. Use method='evidence', or pass labels in one column."
+                "method='nca' requires class labels, but y contains fractional "
+                "numbers or has several outputs. Use method='evidence', or pass labels "
+                "in one column."
             )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return MetricValue(Parameters(n_components, self.method, self.columns, seed))
@@ -436,8 +437,8 @@ class LearnedMetric(
         if large and are_labels(y):
             raise ValueError(
                 "y contains integers beyond 2^53, which floats cannot represent "
-                "exactly. Pass labels as strings, y.astype(str), or numbers as floats, "
-                "y.astype(float)."
+                "exactly. Pass labels as strings (y.astype(str)), or numbers as floats "
+                "(y.astype(float))."
             )
         if y.ndim == 2 and y.dtype.kind not in "fiub":
             raise ValueError(

@@ -235,10 +235,10 @@ class BaseRandomFeatureRidge(EffectsMixin, SimilarityMixin, SupervisedLifeCycle)
         solution = self._value.solution
         if solution.mean_weight > _MOST_MEAN_WEIGHT:
             warn(
-                f"The mean of the sample weights is {solution.mean_weight:.3g}, and a "
-                "row of weight w counts as w rows, so alpha='auto' and the standard "
+                f"The mean of the sample weights is {solution.mean_weight:.3g}. A row "
+                "of weight w counts as w rows, so alpha='auto' and the standard "
                 f"deviations of predictions assume {solution.n_rows:.3g} rows. If the "
-                "weights are not numbers of rows, divide them by their mean.",
+                "weights are not row counts, divide them by their mean.",
                 UserWarning,
             )
 

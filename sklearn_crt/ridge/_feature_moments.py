@@ -224,7 +224,7 @@ class MomentSums:
 
     Products are computed in the dtype of the features, for blocks of several chunks,
     and accumulated in float64. If all rows are in one block and there are fewer rows
-    than features, the rows themselves are kept instead of products with each other.
+    than features, the rows themselves are kept instead of their products.
     """
 
     def __init__(self) -> None:

@@ -156,7 +156,7 @@ class Solution(Value):
         They refer to the expected targets and do not include the noise. If all training
         rows are landmarks and the ``rows`` are given, the variances include the prior
         variance that the landmarks do not explain. It is included in the leave-one-out
-        errors, and not negligible for targets that are fitted nearly exactly.
+        errors, and is not negligible for targets that are fitted nearly exactly.
         """
         centred = Z - self.z_mean
         variance = (centred @ self._axes) ** 2 @ self.factors

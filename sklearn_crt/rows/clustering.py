@@ -353,8 +353,8 @@ def random_pivots(
     The probability of drawing a row x is proportional to its weight times its residual,
     the part of k(x, x) that the previous pivots do not explain. Rows are drawn in
     blocks. Each row is then accepted with a probability that depends on its residual,
-    given the rows accepted before it in the block. If fewer pivots explain the matrix,
-    only these are returned.
+    given the rows accepted before it in the block. If fewer pivots than requested
+    explain the matrix completely, only these are returned.
     """
     # weights (n_rows,) -> (at most n_points,)
     rng, n_rows = np.random.default_rng(seed), rows.shape[0]

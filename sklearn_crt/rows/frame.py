@@ -57,8 +57,9 @@ def check_sigma(sigma: Sigma, n_features: int) -> float | np.ndarray:
     values = np.asarray(sigma, dtype=np.float64)
     if not np.all((values <= _LARGEST) & (values > 0)):
         raise ValueError(
-            f"sigma={sigma!r} must be positive and finite, and at most {_LARGEST:g}: a "
-            "number, one number for each feature, 'scale' or 'median'."
+            f"sigma={sigma!r} must be a number, an array with one number for each "
+            "feature, 'scale' or 'median'; numbers must be positive and at most "
+            f"{_LARGEST:g}."
         )
     if isinstance(sigma, Real):
         return float(sigma)

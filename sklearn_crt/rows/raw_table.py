@@ -294,7 +294,7 @@ class TableReader:
                 )
 
     def check_empty(self, X: Any) -> None:
-        """Raise ValueError if a column has values that had none in the first batch."""
+        """Raise ValueError if a column has values now, but none in the first batch."""
         for kind, name, column in zip(self.kinds, self.names, each_column(X)):
             if kind == EMPTY and not np.isnan(codes_of(column)).all():
                 raise ValueError(

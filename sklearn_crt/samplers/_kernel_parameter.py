@@ -91,7 +91,7 @@ def resolve_sampler(sampler: Any, sigma: Any, owner: str) -> tuple[Any, bool]:
     if not has_sigma:
         raise ValueError(
             f"sigma={sigma!r} of {owner} has no effect with kernel={sampler!r}, which "
-            "computes features without it. Leave sigma='auto', and set the "
+            "computes features without it. Use sigma='auto', and set the "
             "parameters of the transformer instead."
         )
     if own is not None and not np.array_equal(own, sigma):
@@ -122,7 +122,7 @@ def transformer_for(estimator: Any, n_components: int) -> tuple[Any, bool, bool]
     """
     kernel, sigma = estimator.kernel, estimator.sigma
     if isinstance(kernel, str) and kernel == "linear":
-        _check_without_effect(estimator, "the rows are features already")
+        _check_without_effect(estimator, "the rows are already features")
         return None, False, False
     name = type(estimator).__name__
     if not is_row_kernel(kernel):
@@ -139,8 +139,8 @@ def transformer_for(estimator: Any, n_components: int) -> tuple[Any, bool, bool]
     if not is_auto(sigma):
         raise ValueError(
             f"sigma={sigma!r} has no effect with kernel={estimator.kernel!r}, which "
-            "has a length scale of its own. Leave sigma='auto', and set the parameters "
-            "of the kernel."
+            "has a length scale of its own. Use sigma='auto', and set the parameters "
+            "of the kernel instead."
         )
     if not is_process_kernel(kernel):
         # imported here, because only a few users need Gaussian process kernels

@@ -210,9 +210,10 @@ def third_party_features(
             features = np.asarray(features)
         elif type(features) is not type(X):
             raise TypeError(
-                f"{type(source).__name__} returns {type(features).__name__} for rows "
-                f"that are {type(X).__name__} on {array_device(X)}; use a sampler of "
-                "sklearn_crt or a transformer with array API support."
+                f"{type(source).__name__} returns an object of type "
+                f"{type(features).__name__} for rows of type {type(X).__name__} on the "
+                f"device {array_device(X)}; use a sampler of sklearn_crt or a "
+                "transformer with array API support."
             )
         yield rows, features, None
 

@@ -1,4 +1,4 @@
-"""Scores of numbers and codes of categories, which kernels compare."""
+"""Encodings of columns for kernels: numbers as scores, and categories as codes."""
 
 from __future__ import annotations
 

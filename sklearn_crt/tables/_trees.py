@@ -83,7 +83,7 @@ class Trees(BaseEstimator):
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Numbers of iterations to try, each if the one before is too small."""
+        """Numbers of iterations to try in turn, until one is large enough."""
         return self._most_iterations(_AT_FIRST), self._most_iterations(_MOST)
 
     def with_size(self, n_iterations: int) -> Trees:

@@ -524,7 +524,7 @@ def test_errors(rng):
     X, y = noisy(rng, 60)
     for text, call in (
         (
-            "requires class labels, but y has fractions",
+            "requires class labels, but y contains fractional",
             lambda: LearnedMetric(method="nca").fit(X, X[:, 0]),
         ),
         (

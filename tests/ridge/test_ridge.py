@@ -413,7 +413,7 @@ def test_a_given_penalty_is_relative_to_the_weights(table, frozen):
 def test_a_warning_for_weights_that_are_hardly_numbers_of_rows(table):
     X, y, _ = table
     model = RandomFeatureRidge("linear").fit(X, y, np.full(400, 10.0))
-    with pytest.warns(UserWarning, match="mean of the sample weights is 11, and a row"):
+    with pytest.warns(UserWarning, match="mean of the sample weights is 11. A row"):
         model.fit(X, y, np.full(400, 11.0))
 
 

@@ -353,8 +353,8 @@ def test_sigma_out_of_range(sampler, sigma, X):
     ("sigma", "message"),
     [
         (np.inf, r"'sigma' parameter .* in the range \(0.0, inf\).* Got inf"),
-        ([1.0, -1.0, 1.0], "must be positive and finite"),
-        ([1.0, 0.0, 1.0], "must be positive and finite"),
+        ([1.0, -1.0, 1.0], "numbers must be positive and at most"),
+        ([1.0, 0.0, 1.0], "numbers must be positive and at most"),
         ([1.0, 1.0], r"sigma has shape \(2,\), but X has 3 features"),
         ("auto", "'sigma' parameter of .* must be .* a str among"),
     ],
