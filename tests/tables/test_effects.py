@@ -80,7 +80,8 @@ def test_effects_find_the_function(table):
     curve = np.sin(2 * X["x"])
     assert np.std(effects["x"] - curve) < 0.02
     assert np.std(effects["g"] - (X["g"] == "b")) < 0.02
-    assert np.std(effects["x & g"]) < 0.02
+    # the kernel may also leave out the pair, depending on rounding errors
+    assert np.std(effects.get("x & g", 0.0)) < 0.02
 
 
 def test_groups_have_one_effect(table):
