@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import minimize, root
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 
 from ..life_cycle.intervals import LeftOut
 
@@ -15,17 +15,10 @@ from ..life_cycle.intervals import LeftOut
 # correct labels, because the scores of one class contain information about the others.
 _OF_SLOPE, _OF_BIASES, _OF_MATRIX = 1e-3, 0.01, 0.1
 _SLOPE = 6.0  # initial slope in the search
-# The minimum is found by Newton's method, for which the second derivatives by more than
-# _MOST_PARAMETERS parameters would be too many. A step that changes no logit by more
-# than _SMALL needs no test that the loss decreases. The last step changes the logits by
-# at most _COMPARED for losses that are only compared, or else _ACCURATE: probabilities
-# would otherwise visibly depend on rounding errors, such as on the number of threads.
-# Since the method converges quadratically, the remaining error is much smaller.
-_MOST_PARAMETERS, _MOST_STEPS = 128, 100
-_SMALL, _COMPARED, _ACCURATE = 0.1, 1e-3, 1e-9
-# With more parameters, Newton steps without a matrix follow a search, which stops only
-# near the minimum.
 _SEARCH = {"maxiter": 100, "ftol": 1e-7}
+# Options of the Newton steps that follow the search when the final model is fitted.
+# The search stops only near the minimum. Without these steps, probabilities would
+# visibly depend on rounding errors, for instance on the number of threads.
 _REFINEMENT = {"maxiter": 20, "fatol": 1e-13}
 # When candidates are compared, only a slope and biases are fitted, using about
 # _COMPARED_ENTRIES entries of the predictions.
@@ -122,150 +115,60 @@ def _minimum(
     up to rounding errors, and for three or more classes the parameters also contain the
     entries of a matrix.
     """
-    loss = _PenalisedLoss(
-        rows, frequencies, with_matrix=refine and len(frequencies) > 2
-    )
-    if start is None:
-        start = np.zeros(len(loss.penalties))
-        start[0] = _SLOPE
-    if not loss.weights.any():
-        return start, 0.0
-    if len(start) > _MOST_PARAMETERS:
-        found = _searched(loss, start, refine=refine)
-    else:
-        found = _newton(loss, start, _ACCURATE if refine else _COMPARED)
-    return found, loss.value(found)
+    known = np.isfinite(rows.predictions).all(axis=1)
+    labels = indicators(rows.targets[known]).argmax(axis=1)
+    centred = indicators(rows.predictions[known]) - frequencies
+    weights = rows.weights[known] / max(rows.weights[known].sum(), 1e-300)
+    each, n_classes = np.arange(len(labels)), len(frequencies)
+    logs_of_frequencies = _logarithms(frequencies)
+    with_matrix = refine and n_classes > 2
+    sizes = 1, n_classes, n_classes**2 if with_matrix else 0
+    penalties = np.repeat([_OF_SLOPE, _OF_BIASES, _OF_MATRIX], sizes)
+    penalties *= weights @ weights  # relative to the effective number of rows
 
-
-class _PenalisedLoss:
-    """The penalised log loss as a function of the slope, the biases and the matrix."""
-
-    def __init__(self, rows: LeftOut, frequencies: np.ndarray, *, with_matrix: bool):
-        known = np.isfinite(rows.predictions).all(axis=1)
-        n_classes = len(frequencies)
-        labels = indicators(rows.targets[known]).argmax(axis=1)
-        self._own = np.arange(len(labels)), labels
-        self._centred = indicators(rows.predictions[known]) - frequencies
-        self.weights = rows.weights[known] / max(rows.weights[known].sum(), 1e-300)
-        self._logs_of_frequencies = _logarithms(frequencies)
-        # of the multinomial regression whose coefficients are biases and matrix
-        self._columns = np.ones((len(labels), 1))  # (n, m)
+    def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        slope, biases = parameters[0], parameters[1 : 1 + n_classes]
+        logits = slope * centred + biases + logs_of_frequencies
         if with_matrix:
-            self._columns = np.hstack([self._columns, self._centred])
-        sizes = 1, n_classes, n_classes**2 if with_matrix else 0
-        self.penalties = np.repeat([_OF_SLOPE, _OF_BIASES, _OF_MATRIX], sizes)
-        # relative to the effective number of rows
-        self.penalties *= self.weights @ self.weights
+            logits += centred @ parameters[1 + n_classes :].reshape(n_classes, -1)
+        logs = log_softmax(logits, axis=1)
+        gap = np.exp(logs)
+        gap[each, labels] -= 1
+        gap *= weights[:, None]
+        gradient = [np.array([np.sum(gap * centred)]), gap.sum(axis=0)]
+        if with_matrix:
+            gradient.append((centred.T @ gap).ravel())
+        value = -weights @ logs[each, labels] + penalties @ parameters**2 / 2
+        return float(value), np.concatenate(gradient) + penalties * parameters
 
-    def changes(self, parameters: np.ndarray) -> np.ndarray:
-        """Return the part of the logits that is linear in the parameters."""
-        coef = parameters[1:].reshape(self._columns.shape[1], -1)
-        return parameters[0] * self._centred + self._columns @ coef
-
-    def _log_probabilities(self, parameters: np.ndarray) -> np.ndarray:
-        logits = self.changes(parameters) + self._logs_of_frequencies
-        logits -= logits.max(axis=1, keepdims=True)
-        return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-
-    def _value(self, parameters: np.ndarray, logs: np.ndarray) -> float:
-        squares = self.penalties @ parameters**2
-        return float(squares / 2 - self.weights @ logs[self._own])
-
-    def value(self, parameters: np.ndarray) -> float:
-        """Return the loss."""
-        return self._value(parameters, self._log_probabilities(parameters))
-
-    def _gradient(self, parameters: np.ndarray, found: np.ndarray) -> np.ndarray:
-        gap = found.copy()
-        gap[self._own] -= 1
-        gap *= self.weights[:, None]
-        of_coef = self._columns.T @ gap
-        gradient = np.append(np.sum(gap * self._centred), of_coef)
-        return gradient + self.penalties * parameters
-
-    def with_gradient(self, parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        """Return the loss and its derivatives."""
-        logs = self._log_probabilities(parameters)
-        gradient = self._gradient(parameters, np.exp(logs))
-        return self._value(parameters, logs), gradient
-
-    def derivatives(
-        self, parameters: np.ndarray
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        """Return the loss, its derivatives and its second derivatives."""
-        logs = self._log_probabilities(parameters)
-        found = np.exp(logs)  # (n, n_classes)
-        n_columns, n_classes = self._columns.shape[1], found.shape[1]
-        weighted = self.weights[:, None] * found
-        gap = self._centred - np.sum(found * self._centred, axis=1, keepdims=True)
-        second = np.diag(self.penalties)
-        second[0, 0] += np.sum(weighted * gap * self._centred)
-        mixed = (self._columns.T @ (weighted * gap)).ravel()
-        second[0, 1:], second[1:, 0] = mixed, mixed
-        products = self._columns[:, :, None] * found[:, None]
-        products = products.reshape(len(found), -1)  # (n, n_columns * n_classes)
-        of_coef = second[1:, 1:]
-        of_coef -= (self.weights[:, None] * products).T @ products
-        blocks = of_coef.reshape(n_columns, n_classes, n_columns, n_classes)
-        for k, each in enumerate(weighted.T):
-            blocks[:, k, :, k] += self._columns.T @ (each[:, None] * self._columns)
-        gradient = self._gradient(parameters, found)
-        return self._value(parameters, logs), gradient, second
-
-
-def _newton(loss: _PenalisedLoss, start: np.ndarray, most_change: float) -> np.ndarray:
-    """Return the parameters of the minimum at which the slope is not negative."""
-    found = start
-    for _ in range(_MOST_STEPS):
-        value, gradient, second = loss.derivatives(found)
-        step = -np.linalg.solve(second, gradient)
-        if found[0] == 0 and step[0] < 0:  # the slope stays at its bound
-            step = np.append(0.0, -np.linalg.solve(second[1:, 1:], gradient[1:]))
-        length = 1.0
-        is_bounded = found[0] + step[0] < 0
-        if is_bounded:
-            length = -found[0] / step[0]
-        change = length * float(np.abs(loss.changes(step)).max())
-        slope = gradient @ step
-        while change > _SMALL and (
-            loss.value(found + length * step) > value + 1e-4 * length * slope
-        ):
-            length, change, is_bounded = length / 2, change / 2, False
-        found = found + length * step
-        if is_bounded:
-            found[0] = 0.0
-        elif change <= most_change:
-            break
-    return found
-
-
-def _searched(loss: _PenalisedLoss, start: np.ndarray, *, refine: bool) -> np.ndarray:
-    """Return the same parameters without second derivatives."""
+    if start is None:
+        start = np.zeros(len(penalties))
+        start[0] = _SLOPE
     found = minimize(
-        loss.with_gradient,
+        loss,
         start,
         jac=True,
         method="L-BFGS-B",
         bounds=[(0, None)] + [(None, None)] * (len(start) - 1),
         options=_SEARCH,
-    ).x
+    )
     if not refine:
-        return found
+        return found.x, float(found.fun)
     moved = np.full(len(start), True)
-    moved[0] = found[0] > 0  # if the slope is at its bound, it stays there
+    moved[0] = found.x[0] > 0  # if the slope is at its bound, it stays there
 
     def gradient(parameters: np.ndarray) -> np.ndarray:
-        every = found.copy()
+        every = found.x.copy()
         every[moved] = parameters
-        return loss.with_gradient(every)[1][moved]
+        return loss(every)[1][moved]
 
-    minimum = found.copy()
+    minimum = found.x.copy()
     # skipped if the minimum has been reached, for instance with a single label
-    if np.abs(gradient(found[moved])).max() > _REFINEMENT["fatol"]:
-        refined = root(gradient, found[moved], method="krylov", options=_REFINEMENT)
+    if np.abs(gradient(found.x[moved])).max() > _REFINEMENT["fatol"]:
+        refined = root(gradient, found.x[moved], method="krylov", options=_REFINEMENT)
         if refined.success and not (moved[0] and refined.x[0] < 0):
             minimum[moved] = refined.x
-    return minimum
+    return minimum, loss(minimum)[0]
 
 
 def _logarithms(frequencies: np.ndarray) -> np.ndarray:
