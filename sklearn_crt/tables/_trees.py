@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, clone
 
 from .._compat import boosting_scores, gains_of_columns
 from ..arrays.threads import openmp_for_rows
+from ..life_cycle.intervals import weighted_quantiles
 
 # histogram boosting has at most 255 categories, one of which represents all others
 _MOST_LEVELS, _LEAST_COUNT = 254, 10
@@ -143,33 +144,32 @@ class Trees(BaseEstimator):
 
         Boosting treats codes that it has not seen as missing values.
         """
-        found = np.empty((len(V), max(len(self._levels) + len(self._edges), 1)))
-        found[:, -1] = 0  # if there are no columns
-        for code, levels, j in zip(
-            found.T, self._levels, self.categories, strict=False
-        ):
-            code[:] = _codes(levels, V[:, j])
-        first = len(self._levels)
-        for place, (edges, j) in enumerate(
-            zip(self._edges, self._numbers, strict=True), first
-        ):
-            found[:, place] = np.searchsorted(edges, V[:, j])
-            found[np.isnan(V[:, j]), place] = np.nan
-        return found
+        of_categories = zip(self._levels, self.categories, strict=True)
+        of_numbers = zip(self._edges, self._numbers, strict=True)
+        found = [_codes(levels, V[:, j]) for levels, j in of_categories]
+        found += [_bins(edges, V[:, j]) for edges, j in of_numbers]
+        return np.column_stack(found) if found else np.zeros((len(V), 1))
 
 
 def _bin_edges(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the upper ends of all bins but the last one, for at most 255 bins."""
+    """Return the upper ends of all bins but the last one, for at most 255 bins.
+
+    Boosting would find similar bins itself, but if rows have weights, this would take
+    several times as long as all iterations together.
+    """
     known = ~np.isnan(values)
     values, weights = values[known].astype(np.float64), weights[known]
     distinct = np.unique(values)
     if len(distinct) <= _MOST_BINS:
         with np.errstate(over="ignore"):
             return distinct[:-1] / 2 + distinct[1:] / 2
-    order = np.argsort(values, kind="stable")
-    sums = np.cumsum(weights[order])
-    levels = sums[-1] * np.arange(1, _MOST_BINS) / _MOST_BINS
-    return np.unique(values[order[np.searchsorted(sums, levels)]])
+    levels = np.arange(1, _MOST_BINS) / _MOST_BINS
+    return np.unique(weighted_quantiles(weights[None], values, levels))
+
+
+def _bins(edges: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return the positions of the bins of numbers; missing values remain missing."""
+    return np.where(np.isnan(values), np.nan, np.searchsorted(edges, values))
 
 
 def _frequent_levels(values: np.ndarray) -> np.ndarray:
