@@ -17,7 +17,6 @@ from .tables import TABLES
 
 RISK = 1e-6
 N_DRAWS, N_DRAWS_SMALL, SMALL = 10, 20, 100  # draws of large and of small tables
-N_DRAWS_SHORT = {"metric, local linear": 6, "table": 6}  # of cells that take seconds
 MOST_EXCESS = 0.02  # of a log loss over the best reference
 CELLS = [
     (estimator, table)
@@ -45,18 +44,10 @@ SHORT = {
     ("table", "noise labels 40"),
 }
 LEVEL = RISK / (3 * len(CELLS))  # at most three bounds per cell
-# Kernel values of 64 cells, estimated with 400 random features, have errors that no
-# sigma avoids: with the best one in hindsight, the log loss is 0.03 above that of the
-# cells on average. The errors fall with the number of features, and the exact kernel
-# has none.
-TOO_FEW_FEATURES = {("averages, OPRF", "four by four by four 2000")}
 
 
 def marked(cell):
-    marks = [] if cell in SHORT else [pytest.mark.slow]
-    if cell in TOO_FEW_FEATURES:
-        reason = "400 features are too few for 64 cells"
-        marks.append(pytest.mark.xfail(strict=True, reason=reason))
+    marks = () if cell in SHORT else (pytest.mark.slow,)
     return pytest.param(*cell, marks=marks, id="-".join(cell))
 
 
@@ -71,9 +62,8 @@ def allowed_total(table):
 def results(estimator, table):
     kind = ESTIMATORS[estimator]
     make = kind.classifier if table.are_labels else kind.regressor
-    n_draws = N_DRAWS_SMALL if table.n_rows < SMALL else N_DRAWS
-    if (estimator, table.name) in SHORT:
-        n_draws = N_DRAWS_SHORT.get(estimator, N_DRAWS)
+    is_small = table.n_rows < SMALL and (estimator, table.name) not in SHORT
+    n_draws = N_DRAWS_SMALL if is_small else N_DRAWS
     return [measured(make(), table.draw(seed)) for seed in range(n_draws)]
 
 
