@@ -280,7 +280,7 @@ def float_types(X: Array) -> list[Any]:
 
 
 def float_type_of(table: Any) -> type[np.floating]:
-    """Return float32 for a table all of whose columns have this dtype, else float64.
+    """Return float32 if all columns of a table have this dtype, and else float64.
 
     This is the type of the results for a table of any library.
     """

@@ -312,7 +312,7 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         return other
 
     @property
-    def kernel_(self) -> Any:  # of many types, among which users know theirs
+    def kernel_(self) -> Any:  # depends on the parameter, which users know
         """The fitted kernel or transformer, or ``"linear"``."""
         sampler, fitted_on = self._value.kernel_in_use, self._fit_namespace
         is_ours = isinstance(sampler, LifeCycle)

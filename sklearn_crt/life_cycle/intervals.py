@@ -265,10 +265,11 @@ class SimilarityMixin:
         :class:`~sklearn_crt.LearnedMetric`. Both quantities are converted to quantiles
         among the training rows. The score is the proportion of training rows for which
         the lower of the two quantiles is no larger than it is for the given row. With
-        the parameter ``metric``, whose columns are principal components of the training
-        rows, the distances of n training rows in k columns are first multiplied by
-        :math:`\sqrt{(1 + c) / 2}` with :math:`c = (n + 1)(n - 1) / (n (n - k - 2))`,
-        by which new rows are farther from them than they are from each other.
+        the parameter ``metric``, new rows are farther from the n training rows than
+        these are from each other, because the k columns of the metric are principal
+        components of the training rows. The distances between training rows are
+        therefore multiplied by :math:`\sqrt{(1 + c) / 2}` with :math:`c = (n + 1)(n -
+        1) / (n (n - k - 2))`, the ratio that normally distributed rows would have.
 
         :class:`~sklearn_crt.tables.TableRegressor` and
         :class:`~sklearn_crt.tables.TableClassifier` compute the same quantities from

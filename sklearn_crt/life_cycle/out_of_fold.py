@@ -61,9 +61,8 @@ class OutOfFold(NamedTuple):
     predictions: np.ndarray  # (n, k), numbers or class probabilities
     deviations: np.ndarray | None  # (n, k), relative standard deviations of the errors
     fold_of_row: np.ndarray  # (n,)
-    models: tuple[
-        LearnedValue, ...
-    ]  # fitted values of the folds; empty if not to be kept
+    # fitted values of the folds; empty if they are not kept
+    models: tuple[LearnedValue, ...]
 
 
 def fold_numbers(
@@ -222,9 +221,8 @@ class OutOfFoldErrors(Value):
     weights: np.ndarray  # (n,)
     of_new: float  # the weight of a new row or group
     fold_of_row: np.ndarray  # (n,)
-    models: tuple[
-        LearnedValue, ...
-    ] = ()  # values of the folds; empty if there are many rows
+    # fitted values of the folds; empty if there are many rows
+    models: tuple[LearnedValue, ...] = ()
 
     @classmethod
     def of(cls, rows: OutOfFold, batch: Batch, *, shrinks: bool) -> OutOfFoldErrors:

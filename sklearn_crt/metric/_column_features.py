@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -69,14 +69,7 @@ class ColumnFeatures(Value):
         means = share @ raw
         scales = np.sqrt(share @ (raw - means) ** 2)
         scales[scales <= _CONSTANT_FEATURE] = 1.0
-        return cls(
-            kept=kept,
-            center=center,
-            deviation=deviation,
-            knots=tuple(knots),
-            means=means,
-            scales=scales,
-        )
+        return replace(first, means=means, scales=scales)
 
     @property
     def has_hats(self) -> bool:

@@ -268,7 +268,7 @@ class BaseFeatureSampler(
     _is_coefficient = False  # whether it is made for hybrids, where sides are known
 
     def __init__(self) -> None:
-        """Create a sampler without parameters; subclasses replace this method."""
+        """Create a sampler; each subclass has parameters of its own."""
 
     # ------------------------------------------------------------------- hooks
     @abstractmethod
