@@ -121,8 +121,8 @@ class MetricValue(SampleValue[Metric]):
 
         If the targets can be predicted well, even small differences between these
         metrics would be a large part of the errors. The rows are then transformed by
-        the metric of all rows if their leave-one-out error in it is closer to the error
-        of rows from which a metric has not been learned.
+        the metric of all rows if it makes the errors of new rows more likely, given the
+        leave-one-out errors of training rows, from which the next step predicts them.
         """
         # -> (n_rows, n_columns)
         metric, parameters = self.solution, self.choices
@@ -152,11 +152,16 @@ class MetricValue(SampleValue[Metric]):
         if of_folds < _STRONG * _error_of_constant(y, weights, by_class):
             every = np.random.default_rng(0).permutation(len(y))
             parts = every[:_MOST_QUERIES], every[_MOST_QUERIES:]
-            gaps = [
-                abs(np.log(max(error(rows, *parts), _TINY) / max(of_folds, _TINY)))
-                for rows in (whole, found)
-            ]
-            if gaps[0] < gaps[1]:
+            of_whole, of_found = (
+                max(error(rows, *parts), _TINY) for rows in (whole, found)
+            )
+            # Negative log likelihoods of the errors of new rows, exponentially
+            # distributed around the leave-one-out error, which the next step expects.
+            # In the metric of all rows, new rows have the error of the folds; in those
+            # of the folds, they have the expected one. The difference must exceed two
+            # standard errors of the logarithm of an error.
+            expected = np.log(of_found) + 1 - 2 / np.sqrt(len(y))
+            if np.log(of_whole) + of_folds / of_whole < expected:
                 return whole
         return found
 
@@ -335,8 +340,11 @@ class LearnedMetric(
     so that later steps of a pipeline do not judge themselves by rows that have shaped
     the metric. Next to a strong signal, small differences between these metrics would
     be a large part of the errors. If local linear fits in the metrics of the folds have
-    less than 0.3 times the error of a constant for the left-out rows, the metric of all
-    rows is used if its leave-one-out error is closer, in ratio, to this error.
+    an error e for the left-out rows that is less than 0.3 times that of a constant, the
+    metric of all rows is used if :math:`\log a + e / a < \log b + 1 - 2 / \sqrt{n}`,
+    where a and b are the leave-one-out errors of the n training rows in the metric of
+    all rows and in those of the folds. Both sides are negative log likelihoods of the
+    errors of new rows.
 
     ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The
     result is the same as after ``fit`` on all rows together, in the same order. To this
