@@ -134,10 +134,8 @@ class MetricValue(SampleValue[Metric]):
         whole = mapped(metric.features, metric.components, X)
         error = _error_of_local_fits(whole, y, weights, by_class)
         found, of_folds = whole.copy(), 0.0
-        fold_of_row = fold_numbers(len(y), y if by_class else None, None)
-        for fold in range(int(fold_of_row.max()) + 1):
-            train = np.flatnonzero(fold_of_row != fold)
-            test = np.flatnonzero(fold_of_row == fold)
+        folds = _folds(fold_numbers(len(y), y if by_class else None, None))
+        for train, test in folds:
             rows = TrainingRows.of(
                 X[train],
                 y[train],
@@ -155,15 +153,28 @@ class MetricValue(SampleValue[Metric]):
             of_whole, of_found = (
                 max(error(rows, *parts), _TINY) for rows in (whole, found)
             )
+            of_new = 0.0
+            for train, test in folds:
+                mixed = found.copy()
+                mixed[test] = whole[test]
+                of_new += error(mixed, test, train) * len(test) / len(y)
             # Negative log likelihoods of the errors of new rows, exponentially
             # distributed around the leave-one-out error, which the next step expects.
-            # In the metric of all rows, new rows have the error of the folds; in those
-            # of the folds, they have the expected one. The difference must exceed two
+            # In the metric of all rows, new rows have the error of the folds. Next to
+            # rows in the metrics of folds, they have at least that of rows in the
+            # metric of all rows, which have shaped it. The difference must exceed two
             # standard errors of the logarithm of an error.
-            expected = np.log(of_found) + 1 - 2 / np.sqrt(len(y))
+            of_new = max(of_new, of_found)
+            expected = np.log(of_found) + of_new / of_found - 2 / np.sqrt(len(y))
             if np.log(of_whole) + of_folds / of_whole < expected:
                 return whole
         return found
+
+
+def _folds(numbers: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the places of the rows outside and inside of each fold."""
+    every = range(int(numbers.max()) + 1)
+    return [(np.flatnonzero(numbers != k), np.flatnonzero(numbers == k)) for k in every]
 
 
 def _error_of_constant(y: np.ndarray, weights: np.ndarray, by_class: bool) -> float:
@@ -341,10 +352,11 @@ class LearnedMetric(
     the metric. Next to a strong signal, small differences between these metrics would
     be a large part of the errors. If local linear fits in the metrics of the folds have
     an error e for the left-out rows that is less than 0.3 times that of a constant, the
-    metric of all rows is used if :math:`\log a + e / a < \log b + 1 - 2 / \sqrt{n}`,
-    where a and b are the leave-one-out errors of the n training rows in the metric of
-    all rows and in those of the folds. Both sides are negative log likelihoods of the
-    errors of new rows.
+    metric of all rows is used if :math:`\log a + e / a < \log b + \max(c / b, 1) - 2 /
+    \sqrt{n}`. Here a and b are the leave-one-out errors of the n training rows in the
+    metric of all rows and in those of the folds, and c is their error if the row to be
+    predicted is in the metric of all rows and most others are in those of the folds.
+    Both sides are negative log likelihoods of the errors of new rows.
 
     ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The
     result is the same as after ``fit`` on all rows together, in the same order. To this

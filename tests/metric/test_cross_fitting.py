@@ -1,5 +1,8 @@
 """Cross-fitted training rows, from which the next step of a pipeline learns."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -54,6 +57,25 @@ def test_strong_signals_do_not_suffer_from_other_metrics(labels):
     expected = kind().fit(rows[:150], y[:150]).score(rows[150:], y[150:])
     model = make_pipeline(metric, kind()).fit(X[:150], y[:150])
     assert 1 - model.score(X[150:], y[150:]) < 1.1 * (1 - expected)
+
+
+@pytest.mark.parametrize("columns", ["linear", "auto"])
+def test_cells_of_a_design(columns):
+    """Rows of few distinct values, where the metrics of folds are not comparable."""
+    path = Path(os.environ.get("SKLEARN_CRT_DATA", ""), "ucireg", "energy.csv.gz")
+    if not path.exists():
+        pytest.skip("SKLEARN_CRT_DATA has no ucireg/energy.csv.gz")
+    table = np.loadtxt(path, delimiter=",")
+    X, y = table[:, :-1], table[:, -1] / table[:, -1].std()
+    order = np.random.default_rng(0).permutation(len(y))
+    train, test = order[:650], order[650:]
+    metric = LearnedMetric(columns=columns, random_state=0)
+    rows = metric.fit(X[train], y[train]).transform(X)
+    model = LocalLinearRegressor().fit(rows[train], y[train])
+    expected = np.sqrt(np.mean((model.predict(rows[test]) - y[test]) ** 2))
+    model = make_pipeline(metric, LocalLinearRegressor()).fit(X[train], y[train])
+    error = np.sqrt(np.mean((model.predict(X[test]) - y[test]) ** 2))
+    assert error < 1.1 * expected
 
 
 def test_weights_and_types(rng):
