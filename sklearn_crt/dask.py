@@ -40,6 +40,8 @@ __dir__ = __all__.copy  # so that dir() shows only public names
 E = TypeVar("E")
 _KINDS = (BaseFeatureSampler, LearnedMetric, BaseNadarayaWatson, BaseRandomFeatureRidge)
 _BRANCHES = 8  # number of parts that a single task adds up
+# numbers of entries and of rows of a block on which warnings are based
+_CHECKED, _LEAST_CHECKED = 10**6, 256
 
 
 def fit(
@@ -148,6 +150,8 @@ def fit(
         sampler._validate_params()
         start = sampler._empty_value(None)  # created once, so that blocks share a seed
         first["sampler"] = _sum(blocks, _statistics, sampler, start, add=_merged)
+    if is_sampler:
+        first["checked"] = _sum(blocks[:1], _checked_rows, model, add=None)
     # in a single graph, so that work shared by rows and targets is done only once
     (found,) = dask.compute(first)
     if "classes" in found:
@@ -155,19 +159,22 @@ def fit(
     if "sampler" in found:
         sampler = with_value(found["sampler"], found["sampler"]._value.with_map())
     if is_sampler:
+        sampler._warn_after_fit(found["checked"])
         return sampler
     kernel = model.kernel
     if isinstance(sampler, AnovaSampler):
         sampler = _fitted_to_tables(model, sampler, X, blocks)
         model.kernel = FrozenEstimator(sampler)
     known = _fields_with_best_sigma(model, sampler, X, y, blocks)
-    (model,) = dask.compute(_sum(blocks, _part, model, known, add=_merged))
+    checked = _sum(blocks[:1], _checked_rows, model, add=None)
+    total = _sum(blocks, _part, model, known, add=_merged)
+    model, checked = dask.compute(total, checked)
     value = replace(model._value, **known).fixed()
     if isinstance(sampler, AnovaSampler):
         value = replace(value, settings=replace(value.settings, kernel=kernel))
         model = with_noted_params(model, {"kernel": kernel})
     model = with_value(model, value)
-    model._warn_of_sums()
+    model._warn_after_fit(checked)
     return model
 
 
@@ -376,6 +383,19 @@ def _union(labels, others):
 def _statistics(sampler, start, n_before, block):
     sampler, batch = read_rows(sampler, block.X, None, None, block.total_weight)
     return with_value(sampler, start.read(batch, n_before))
+
+
+def _checked_rows(model, n_before, block):
+    """Return the first rows of a block, on which the warnings of ``fit`` are based."""
+    is_sampler = isinstance(model, BaseFeatureSampler)
+    rest = (None, None) if is_sampler else (block.y,)  # X_key and y
+    _, batch = read_rows(model, block.X, *rest, block.sample_weight)
+    n_rows = max(_LEAST_CHECKED, _CHECKED // batch.X.shape[1])
+    fields = {"X", "y", "weights"}.intersection(batch._fields)
+    parts = {name: getattr(batch, name) for name in fields}
+    return batch._replace(
+        **{name: part[:n_rows] for name, part in parts.items() if part is not None}
+    )
 
 
 def _sample(model, draw, n_before, block):

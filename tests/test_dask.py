@@ -27,7 +27,8 @@ from sklearn_crt import (
     RandomFeatureRidgeClassifier,
     TrigRBFSampler,
 )
-from sklearn_crt.samplers import HybridSampler
+from sklearn_crt.exceptions import ApproximationWarning
+from sklearn_crt.samplers import HybridSampler, PositiveRBFSampler
 
 from .cases import sampler_cases
 from .tables.test_anova_sampler import mixed_table
@@ -485,6 +486,48 @@ def test_uncertainty_of_lazy_rows(model, table):
         # rounding may move a row past another one, of weight 3 at most
         atol = 3 / weights.sum() if method == "score_samples" else 1e-9
         assert_allclose(found.compute(), expected, rtol=1e-6, atol=atol)
+
+
+def test_samplers_warn_of_large_errors_as_in_memory(rng):
+    X = rng.standard_normal((4000, 6))
+    sampler = PositiveRBFSampler(sigma=1.0, n_components=8, random_state=0)
+    with pytest.warns(ApproximationWarning, match="sampled pairs of rows"):
+        clone(sampler).fit(X)
+    with pytest.warns(ApproximationWarning, match="sampled pairs of rows"):
+        crt_dask.fit(sampler, lazy(X, (2000, 6)))
+
+
+@pytest.mark.parametrize("sigma", [None, 3.0])
+def test_features_that_are_too_few_are_warned_about_as_in_memory(sigma, rng):
+    X = rng.standard_normal((4000, 6))
+    labels = (np.abs(X[:, :3]).sum(axis=1) > 2.2).astype(int)
+    model = NadarayaWatsonClassifier(
+        OPRFSampler(sigma=sigma, n_components=30, random_state=0)
+    )
+    with pytest.warns(ApproximationWarning) as expected:
+        clone(model).fit(X, labels)
+    with pytest.warns(ApproximationWarning) as found:
+        crt_dask.fit(model, lazy(X, (700, 6)), lazy(labels, 700))
+    assert {str(each.message)[:30] for each in found} == {
+        str(each.message)[:30] for each in expected
+    }
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [NadarayaWatsonRegressor, RandomFeatureRidge],
+    ids=lambda kind: kind.__name__,
+)
+def test_repeated_rows_are_warned_about_as_in_memory(kind, rng):
+    X = np.repeat(rng.standard_normal((1000, 3)), 2, axis=0)
+    y = X[:, 0]
+    model = kind(OPRFSampler(n_components=30, random_state=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ApproximationWarning)
+        with pytest.warns(UserWarning, match="are copies of other rows"):
+            clone(model).fit(X, y)
+        with pytest.warns(UserWarning, match="are copies of other rows"):
+            crt_dask.fit(model, lazy(X, (500, 3)), lazy(y, 500))
 
 
 @pytest.mark.parametrize(

@@ -245,11 +245,12 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
         if not isinstance(value, FeatureAverages) or value.sampler is None:
             self._warn_of_sums()
             return
-        if value.selects_sigma:
-            comparison = value.solution.comparison
+        comparison = value.solution.comparison
+        if value.selects_sigma or comparison is not None:
+            # sigma was chosen by an error that includes that of the features
             if comparison is not None and comparison.are_coarse:
                 self._warn_of_coarse_features(value.solution)
-            return  # sigma was chosen by an error that includes that of the features
+            return
         step = max(1, batch.X.shape[0] // _N_CHECKED)
         rows = taken(batch.X, np.arange(0, batch.X.shape[0], step))
         keys = value.solution

@@ -274,9 +274,6 @@ class LifeCycle(CallbackSupportMixin, TypedBaseEstimator, ABC):
     def _warn_after_fit(self, batch: Batch) -> None:
         """Warn if the fitted model is unreliable, given the rows it was fitted on."""
 
-    def _warn_of_sums(self) -> None:
-        """Warn if the model is unreliable, judging from the fitted value alone."""
-
     # ------------------------------------------------------------------ fitting
     def _fit_value(self, X: Any, *rest: Any) -> Self:
         """Fit to these rows only; ``rest`` contains further arguments of ``_read``."""
