@@ -96,6 +96,38 @@ def test_commands_that_pages_name_exist(run):
     assert json.loads(run.stdout)["refused"] == [], run.stderr
 
 
+def table_of(module, *arguments):
+    """Return the rows of the table that a small run of a benchmark prints."""
+    if not (ROOT / "benchmarks").exists():
+        pytest.skip("the benchmarks are not here")
+    command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    lines = [line for line in run.stdout.splitlines() if line.startswith("| ``")]
+    return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
+
+
+@pytest.mark.slow
+def test_arrays_of_torch_give_the_features_predictions_and_averages_of_numpy():
+    pytest.importorskip("torch")
+    pytest.importorskip("tqdm")
+    options = "--device", "cpu", "--quick", "--repeats", "1"
+    table = table_of("accelerators", *options)
+    assert len(table) == 10
+    assert all(row[-1] == "none" or float(row[-1]) < 1e-4 for row in table)
+
+
+@pytest.mark.slow
+def test_fits_on_a_cluster_survive_a_worker_and_equal_those_in_memory():
+    pytest.importorskip("distributed")
+    pytest.importorskip("tqdm")
+    table = table_of("scale", "--rows", "1000000", "--block", "50000")
+    assert len(table) == 2
+    for row in table:
+        assert row[-3].endswith("difference none")
+        assert float(row[-2].split()[-1]) < 1e-4
+
+
 def test_a_missing_file_is_named_with_its_source(run):
     for name in ("abalone", "nursery"):
         assert f"{name} is left out: Data set '{name}': there is no file" in run.stderr

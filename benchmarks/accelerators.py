@@ -1,0 +1,281 @@
+"""Features, ridge regression and attention on a GPU: python -m benchmarks.accelerators.
+
+Each operation runs on float32 arrays of torch on ``--device``, beside a straightforward
+implementation in torch, and beside a library that users would use instead: cuML's
+``Ridge`` on the same features where cuML can be imported, and torch's fused exact
+attention. Median milliseconds of interleaved repetitions by the clock, with arrays that
+are on the device already. The last column is the largest difference from the result of
+NumPy for the same arrays, relative to its largest value.
+
+``--device cpu`` is a rehearsal on a machine without a GPU: there, NumPy processes the
+arrays of torch, and the times say nothing about a GPU. ``--quick`` uses small arrays.
+"""
+
+import argparse
+import math
+import os
+import time
+from functools import partial
+
+os.environ.setdefault("SCIPY_ARRAY_API", "1")  # read when SciPy is imported
+
+import numpy as np
+import sklearn
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+
+import sklearn_crt as crt
+from sklearn_crt.attention import linear_attention
+from sklearn_crt.samplers import PositiveRBFSampler, SimplexRBFSampler
+
+from .tables import Table, header, interleave, report
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+ALPHA, N_HEADS, D_HEAD, M_HEAD = 1.0, 8, 64, 256
+SAMPLERS = {
+    "OPRFSampler": crt.OPRFSampler,
+    "TrigRBFSampler": crt.TrigRBFSampler,
+    "SimplexRBFSampler": SimplexRBFSampler,
+    "PositiveRBFSampler": PositiveRBFSampler,
+}
+QUICK = {"rows": 2000, "columns": 16, "features": 128, "length": 256}
+
+
+# -------------------------------------------- what a user of torch alone would write
+def trigonometric(X, W, sigma):
+    """Return random Fourier features, with as many frequencies W as half of them."""
+    phases = sigma * X @ W.T
+    return torch.cat([phases.cos(), phases.sin()], dim=-1) / math.sqrt(len(W))
+
+
+def positive(X, W, sigma, A=0.0, power=2):
+    """Return positive features with the parameter A, each exp(. - power |x|^2 / 2)."""
+    X, d = sigma * X, X.shape[-1]
+    norms = power / 2 * (X * X).sum(-1, keepdim=True)
+    exponents = math.sqrt(1 - 4 * A) * X @ W.T + A * (W * W).sum(-1) - norms
+    return (1 - 4 * A) ** (d / 4) * exponents.exp() / math.sqrt(len(W))
+
+
+def ridge(Z, y):
+    """Return the coefficients and the intercept of ridge regression."""
+    means, mean = Z.mean(0), y.mean()
+    Z = Z - means
+    gram = Z.T @ Z + ALPHA * torch.eye(Z.shape[1], device=Z.device)
+    coef = torch.linalg.solve(gram, Z.T @ (y - mean))
+    return coef, mean - means @ coef
+
+
+def attention(q, k, v, W, A, causal):
+    """Return linear attention, with sums over all keys or over the earlier ones."""
+    scale = q.shape[-1] ** -0.25
+    q, k = (positive(rows, W, scale, A, power=1) for rows in (q, k))
+    if not causal:
+        numerators, sums = q @ (k.transpose(-1, -2) @ v), k.sum(-2, keepdim=True)
+        return numerators / (q * sums).sum(-1, keepdim=True)
+    outputs, before, sums = [], torch.zeros_like(k[..., :1, :].mT), 0.0
+    for i in range(0, q.shape[-2], 128):  # since all sums at once need too much memory
+        part = slice(i, i + 128)
+        f, g, values = q[..., part, :], k[..., part, :], v[..., part, :]
+        weights = (f @ g.transpose(-1, -2)).tril()
+        numerators = weights @ values + f @ before
+        norms = weights.sum(-1, keepdim=True) + (f * sums).sum(-1, keepdim=True)
+        outputs.append(numerators / norms)
+        before = before + g.transpose(-1, -2) @ values
+        sums = sums + g.sum(-2, keepdim=True)
+    return torch.cat(outputs, -2)
+
+
+# -------------------------------------------------------------------- measurements
+class Device:
+    """A device of torch, and the table of what was measured there."""
+
+    def __init__(self, name, repeats):
+        self.name, self.repeats, self.rows = name, repeats, []
+
+    def array(self, values):
+        """Return a float32 array there."""
+        return torch.from_numpy(np.asarray(values, dtype=np.float32)).to(self.name)
+
+    def wait(self):
+        """Wait until the device has finished."""
+        if self.name != "cpu":
+            torch.accelerator.synchronize()
+
+    @property
+    def card(self):
+        """The name of the device, as its maker calls it."""
+        if self.name.startswith("cuda"):
+            return torch.cuda.get_device_name(self.name)
+        return f"{self.name} (a rehearsal: NumPy processes these arrays)"
+
+    def add(self, operation, ours, plain, others, expected):
+        """Measure functions without arguments, and add a row to the table.
+
+        ``others`` has a name and a function, or nothing; ``expected`` is the result of
+        NumPy.
+        """
+
+        def finished(function):
+            function()
+            self.wait()
+
+        functions = {"ours": ours, "plain": plain} | others
+        calls = {key: partial(finished, call) for key, call in functions.items()}
+        seconds = interleave(calls, self.repeats, time.perf_counter)
+        found = torch.as_tensor(ours()).cpu().numpy()
+        apart = np.abs(found - expected).max() / np.abs(expected).max()
+        other = ", ".join(f"{name} {1e3 * seconds[name]:.3g}" for name in others)
+        cells = [f"{1e3 * seconds[key]:.3g}" for key in ("ours", "plain")]
+        faster = f"{seconds['plain'] / seconds['ours']:.2f}"
+        apart = f"{apart:.0e}" if apart else "none"
+        self.rows.append([operation, *cells, faster, other or "none", apart])
+        print(" | ".join(self.rows[-1]), flush=True)
+
+
+def add_transforms(device, args, X):
+    """Measure ``transform`` of the samplers."""
+    rows, sigma = device.array(X), X.shape[1] ** -0.5
+    for name, kind in SAMPLERS.items():
+        here = kind(sigma=sigma, n_components=args.features, random_state=0).fit(X)
+        there = kind(sigma=sigma, n_components=args.features, random_state=0).fit(rows)
+        is_real = name != "TrigRBFSampler"
+        W = torch.randn(args.features // (2 - is_real), X.shape[1], device=device.name)
+        plain = partial(trigonometric, rows, W, sigma)
+        if is_real:
+            A = float(here.A_) if name == "OPRFSampler" else 0.0
+            plain = partial(positive, rows, W, sigma, A)
+        ours = partial(there.transform, rows)
+        device.add(f"``{name}.transform``", ours, plain, {}, here.transform(X))
+
+
+def add_ridge(device, args, X):
+    """Measure ``fit`` and ``predict`` of ridge regression on Fourier features."""
+    rng, sigma = np.random.default_rng(1), X.shape[1] ** -0.5
+    y = np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(len(X), dtype=np.float32)
+    rows, targets = device.array(X), device.array(y)
+    sampler = crt.TrigRBFSampler(
+        sigma=sigma, n_components=args.features, random_state=0
+    )
+    # the only solver that scikit-learn has for arrays of torch
+    model = make_pipeline(sampler, Ridge(ALPHA, solver="svd"))
+    on_host = make_pipeline(sampler, Ridge(ALPHA, solver="cholesky"))
+    expected = on_host.fit(X, y).predict(X)
+    W = torch.randn(args.features // 2, X.shape[1], device=device.name)
+    Z = trigonometric(rows, W, sigma)
+    coef, intercept = ridge(Z, targets)
+
+    def fit():
+        return model.fit(rows, targets).predict(rows[:100])
+
+    def plain_fit():
+        return ridge(trigonometric(rows, W, sigma), targets)
+
+    def plain_predict():
+        return trigonometric(rows, W, sigma) @ coef + intercept
+
+    fits, predictions = {}, {}
+    try:
+        from cuml.linear_model import Ridge as CumlRidge
+    except ImportError:
+        pass
+    else:
+        other = CumlRidge(alpha=ALPHA).fit(Z, targets)
+        fits["cuML"] = lambda: CumlRidge(alpha=ALPHA).fit(
+            trigonometric(rows, W, sigma), targets
+        )
+        predictions["cuML"] = lambda: other.predict(trigonometric(rows, W, sigma))
+    name = "``TrigRBFSampler, Ridge``"
+    device.add(f"{name}, fit", fit, plain_fit, fits, expected[:100])
+    predict = partial(model.predict, rows)
+    device.add(f"{name}, predict", predict, plain_predict, predictions, expected)
+
+    ours = crt.RandomFeatureRidge(sampler, alpha=ALPHA)
+    expected = ours.fit(X, y).predict(X)
+
+    def copied_fit():
+        return ours.fit(rows.cpu(), targets.cpu()).predict(rows[:100].cpu())
+
+    name = "``RandomFeatureRidge``, rows copied to main memory"
+    device.add(f"{name}, fit", copied_fit, plain_fit, {}, expected[:100])
+
+    def copied_predict():
+        return ours.predict(rows.cpu())
+
+    device.add(f"{name}, predict", copied_predict, plain_predict, {}, expected)
+
+
+def add_attention(device, args):
+    """Measure linear attention, causal and not."""
+    from torch.nn.functional import scaled_dot_product_attention as exact
+
+    rng = np.random.default_rng(2)
+    shape = 1, N_HEADS, args.length, D_HEAD
+    here = [0.3 * rng.standard_normal(shape, dtype=np.float32) for _ in "qkv"]
+    sampler = crt.OPRFSampler(
+        sigma=D_HEAD**-0.25, n_components=M_HEAD, kernel="softmax", random_state=0
+    )
+    sampler.fit(here[0].reshape(-1, D_HEAD), X_key=here[1].reshape(-1, D_HEAD))
+    there = [device.array(values) for values in here]
+    W, A = torch.randn(M_HEAD, D_HEAD, device=device.name), float(sampler.A_)
+    for causal in (False, True):
+        options = {"feature_map": sampler, "causal": causal}
+        device.add(
+            f"``linear_attention``{', causal' * causal}",
+            partial(linear_attention, *there, **options),
+            partial(attention, *there, W, A, causal),
+            {"exact": partial(exact, *there, is_causal=causal)},
+            linear_attention(*here, **options),
+        )
+
+
+def accelerators(args):
+    """Print the table, and write it to the page with ``--write``."""
+    device = Device(args.device, args.repeats)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((args.rows, args.columns), dtype=np.float32)
+    with sklearn.config_context(array_api_dispatch=True), torch.no_grad():
+        add_transforms(device, args, X)
+        add_ridge(device, args, X)
+        add_attention(device, args)
+    columns = ["operation", "sklearn_crt", "plain torch", "times as fast"]
+    columns += ["another library", "difference from NumPy"]
+    title = (
+        f"Milliseconds on {device.card}: {args.rows:,} rows of {args.columns} columns, "
+        f"{args.features} features; attention of {N_HEADS} heads, {args.length:,} rows "
+        f"of {D_HEAD} columns, {M_HEAD} features"
+    )
+    facts = header(torch.get_num_threads(), args.repeats, time.perf_counter)
+    facts.append(f"torch {torch.__version__}, {device.card}")
+    page = "accelerators.inc" if args.write else None
+    report([Table(title, columns, device.rows)], facts, page)
+
+
+def main():
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.accelerators",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--columns", type=int, default=64)
+    parser.add_argument("--features", type=int, default=1024)
+    parser.add_argument("--length", type=int, default=8192)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="small arrays")
+    parser.add_argument("--write", action="store_true", help="write doc/benchmarks")
+    args = parser.parse_args()
+    if torch is None:
+        parser.error("This benchmark requires torch.")
+    if args.quick:
+        vars(args).update(QUICK)
+    accelerators(args)
+
+
+if __name__ == "__main__":
+    main()
