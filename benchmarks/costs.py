@@ -1,12 +1,12 @@
 """What the estimators cost on large tables: python -m benchmarks.costs.
 
 Regression with 20 columns in float64, drawn by a formula, so that no file is needed.
-Each cell is measured in a process of its own, with one thread: processor seconds of
+Each size is measured in a process of its own, with one thread: processor seconds of
 ``fit`` and of ``predict`` on 10,000 other rows, and the largest memory of the process
 less what it had once the rows were drawn. The last column is the score (R2) of these
-predictions for each size. An estimator that would need more than ``--most`` seconds or
-``--memory`` GiB for a size, as its time and memory at the size before suggest, is not
-measured, and its cell says why.
+predictions after a fit to 100,000 rows, or to the most rows but one of ``--rows``. An
+estimator that would need more than ``--most`` seconds or ``--memory`` GiB for a size,
+as its time and memory at the size before suggest, is not measured.
 """
 
 import argparse
@@ -33,25 +33,18 @@ SIZES = 10_000, 100_000, 1_000_000
 GROWTH = 12.0  # of the time, if there are ten times as many rows
 MODELS = {
     "HistGradientBoostingRegressor": HistGradientBoostingRegressor,
-    "TableRegressor": lambda: crt.tables.TableRegressor(random_state=0),
+    "RandomFeatureRidge": lambda: crt.RandomFeatureRidge(random_state=0),
     "RandomFeatureRidge(AnovaSampler)": lambda: crt.RandomFeatureRidge(
         crt.AnovaSampler(random_state=0)
     ),
-    "RandomFeatureRidge": lambda: crt.RandomFeatureRidge(random_state=0),
-    "CentersRBFSampler, Ridge": lambda: make_pipeline(
-        crt.CentersRBFSampler(n_components=500, random_state=0), Ridge()
-    ),
+    "TableRegressor": lambda: crt.tables.TableRegressor(random_state=0),
     "TrigRBFSampler, Ridge": lambda: make_pipeline(
-        crt.TrigRBFSampler(n_components=1000, random_state=0), Ridge()
+        crt.TrigRBFSampler(n_components=500, random_state=0), Ridge()
     ),
     "LearnedMetric, LocalLinearRegressor": lambda: make_pipeline(
         crt.LearnedMetric(random_state=0), crt.LocalLinearRegressor()
     ),
-    "LocalLinearRegressor": crt.LocalLinearRegressor,
     "NadarayaWatsonRegressor": crt.NadarayaWatsonRegressor,
-    "NadarayaWatsonRegressor(Prototypes)": lambda: crt.NadarayaWatsonRegressor(
-        crt.Prototypes(random_state=0)
-    ),
     "NadarayaWatsonRegressor(OPRFSampler)": lambda: crt.NadarayaWatsonRegressor(
         crt.OPRFSampler(n_components=300, random_state=0)
     ),
@@ -97,20 +90,17 @@ def measured_alone(name, n_rows):
     return json.loads(run.stdout)
 
 
-def obstacle(before, growth, most, memory):
-    """Return why an estimator is not measured, or an empty text.
+def is_too_much(before, growth, most, memory):
+    """Return whether an estimator would need too much time or memory.
 
-    ``before`` is what was measured with fewer rows, or the reason why nothing was, and
+    ``before`` is what was measured with fewer rows, or None if that was too much, and
     ``growth`` the factor by which the number of rows has grown since.
     """
-    if isinstance(before, str):
-        return before
+    if before is None:
+        return True
     fit, predict, mebibytes, _ = before
-    if (fit + predict) * GROWTH ** np.log10(growth) > most:
-        return f"not run: more than {most:.0f} s"
-    if mebibytes * growth > 1024 * memory:
-        return f"not run: more than {memory:.0f} GiB"
-    return ""
+    too_slow = (fit + predict) * GROWTH ** np.log10(growth) > most
+    return too_slow or mebibytes * growth > 1024 * memory
 
 
 def costs(args):
@@ -120,42 +110,47 @@ def costs(args):
     for name, found in cells.items():
         for place, n_rows in enumerate(args.rows):
             progress.set_description(f"{name}, {n_rows}")
-            why = ""
+            too_much = False
             if place > 0:
                 growth = n_rows / args.rows[place - 1]
-                why = obstacle(found[-1], growth, args.most, args.memory)
-            found.append(why or measured_alone(name, n_rows))
+                too_much = is_too_much(found[-1], growth, args.most, args.memory)
+            found.append(None if too_much else measured_alone(name, n_rows))
             progress.update()
     progress.close()
-    columns = ["estimator", *(f"{n_rows:,} rows" for n_rows in args.rows), "R²"]
+    sizes = [f"{n_rows:,}" for n_rows in args.rows]
+    kinds = "fit, s", "predict, s", "memory, MiB"
+    columns = ["estimator", *(f"{kind}: {size}" for kind in kinds for size in sizes)]
+    place = max(0, len(sizes) - 2)
+    columns.append(f"R²: {sizes[place]}")
     rows = [
-        [f"``{name}``", *map(shown, found), scores(found)]
+        [f"``{name}``", *numbers(found), shown(found[place], 3)]
         for name, found in cells.items()
     ]
-    title = f"Time of fit, time of {N_QUERIES:,} predictions, memory"
+    title = f"Seconds of fit and of {N_QUERIES:,} predictions, and memory, by rows"
     page = "costs.inc" if args.write else None
     report([Table(title, columns, rows)], header(1), page)
 
 
-def shown(cell):
-    """Return the text of a cell."""
-    if isinstance(cell, str):
-        return cell
-    fit, predict, memory, _ = cell
-    fit, predict = (float(f"{seconds:.2g}") for seconds in (fit, predict))
-    return f"{fit:g} s, {predict:g} s, {memory:,.0f} MiB"
+def numbers(cells):
+    """Return the texts of all seconds of fit, then of predict, then the memory."""
+    return [shown(cell, kind) for kind in range(3) for cell in cells]
 
 
-def scores(cells):
-    """Return the scores of the cells that were measured."""
-    return ", ".join(f"{cell[3]:.2f}" for cell in cells if not isinstance(cell, str))
+def shown(cell, kind):
+    """Return seconds of fit or of predict, MiB of memory, or R2 as text."""
+    if cell is None:
+        return "–"
+    number = cell[kind]
+    if kind == 3:
+        return f"{number:.2f}"
+    return f"{number:,.0f}" if kind == 2 else f"{float(f'{number:.2g}'):g}"
 
 
 def main():
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--most", type=float, default=240.0, metavar="SECONDS")
+    parser.add_argument("--most", type=float, default=120.0, metavar="SECONDS")
     parser.add_argument("--memory", type=float, default=8.0, metavar="GIB")
     parser.add_argument("--write", action="store_true", help="write doc/benchmarks")
     parser.add_argument("--one", nargs=2, metavar=("NAME", "ROWS"))
