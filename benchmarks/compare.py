@@ -237,6 +237,7 @@ USERS = {  # the cases that groups stands for
     "sparse": Group(groups.sparse_rows, "group_sparse.inc"),
 }
 GROUPS = USERS | {
+    "estimators": Group(groups.estimators, None, 5),
     "couplings": Group(groups.couplings, "couplings.inc", 5),
     "averages": Group(
         averages, "nadaraya_watson.inc", 3, "as by default", time.perf_counter

@@ -10,12 +10,20 @@ from itertools import product
 
 import numpy as np
 from scipy import sparse
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
-from sklearn_crt import OPRFSampler, TrigRBFSampler
+from sklearn_crt import (
+    NadarayaWatsonClassifier,
+    OPRFSampler,
+    RandomFeatureRidge,
+    TrigRBFSampler,
+)
 from sklearn_crt.extend import (
     Frequencies,
     StructuredOrthogonal,
@@ -158,6 +166,53 @@ def sparse_maps(case, X):
         ),
     }
     return {name: sampler.fit(X) for name, sampler in maps.items()}
+
+
+def estimators(quick, repeats):
+    """Fits of estimators as constructed, beside what selects its parameters as well.
+
+    Kernel averages of two classes beside five numbers of neighbours in a grid search;
+    ridge on random features beside gradient boosting, for targets with noise: of a
+    weak signal, for which few features suffice, and of a function of five columns, for
+    which they do not.
+    """
+    rng = np.random.default_rng(0)
+    few, many = (400, 800) if quick else (4000, 100_000)
+    X = rng.standard_normal((many, 10))
+    noise = rng.standard_normal(many)
+    labels = (X[:few, 0] + X[:few, 1] ** 2 + 0.5 * noise[:few] > 1).astype(int)
+    weak = np.sin(X[:, 0]) + 0.5 * X[:, 1] + 2.5 * noise
+    strong = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + np.abs(X[:, 3])
+    strong += 0.5 * X[:, 4] + 0.3 * noise
+    neighbours = GridSearchCV(
+        KNeighborsClassifier(), {"n_neighbors": [3, 5, 10, 20, 40]}
+    )
+    boosting, ridge = (
+        HistGradientBoostingRegressor(),
+        RandomFeatureRidge(random_state=0),
+    )
+    rows = []
+    for name, n_rows, y, ours, other in (
+        ("classes", few, labels, NadarayaWatsonClassifier(), neighbours),
+        ("weak signal", few, weak, ridge, boosting),
+        ("five columns", few, strong, ridge, boosting),
+        ("weak signal", many, weak, ridge, boosting),
+        ("five columns", many, strong, ridge, boosting),
+    ):
+        d = 8 if y is labels else 10
+        fits = {
+            each: partial(model.fit, X[:n_rows, :d], y[:n_rows])
+            for each, model in (("ours", ours), ("other", other))
+        }
+        seconds = timed(fits, repeats if n_rows == few else min(repeats, 3))
+        names = [type(model).__name__ for model in (ours, other)]
+        rows.append(
+            [f"{name}, {n_rows:,} x {d}", *names]
+            + [f"{1e3 * seconds[each]:,.0f}" for each in fits]
+            + [f"{seconds['other'] / seconds['ours']:.2g}"]
+        )
+    columns = ["rows", "estimator", "beside it", "ms", "ms beside it", "speed-up"]
+    return [Table("Fits with default parameters", columns, rows)]
 
 
 def couplings(quick, repeats):

@@ -55,6 +55,9 @@ _LOG_LOSS, _ADDED = 0.5, 0.3
 _BETTER, _ROWS_OF_BETTER = 0.5, 40
 TIE = 1e-6  # errors or probabilities with a smaller relative difference count as equal
 _QUERY_ROWS, _KEY_ROWS = 125, 1024  # rows whose kernel values are computed at a time
+# Limits on the squared norms of rows for which float32 is used, and on their multiples
+# of the mean
+_MOST_SQUARE, _MOST_RELATIVE = 1e12, 50.0
 
 
 # For samplers, these multiples are tried, then half octaves around the best of them.
@@ -109,30 +112,54 @@ def best_multiple(
     of_errors = weights[:n_queries]
     if weights_of_first is not None:
         of_errors = weights_of_first(n_queries)
+    of_keys, unit = encoded, 1.0
+    if targets.are_labels and not is_fit and _tolerates_single_precision(kernel, rows):
+        # Numbers of rows of each class need less precision than numerical targets. The
+        # weights of the rows may be too small or too large for float32.
+        unit = float(np.abs(encoded).max())
+        rows = rows.map(lambda entries: entries.astype(np.float32))
+        of_keys = (encoded / unit).astype(np.float32)
+        of_rows = (weights / unit).astype(np.float32)
     blocks = []
     for block in gen_batches(n_keys, _KEY_ROWS):
         some = None if of_rows is None else of_rows[block]
-        blocks.append((block, rows.take(block), encoded[block], some))
+        blocks.append((block, rows.take(block), of_keys[block], some))
 
     def batches(multiples):
         for batch in gen_batches(n_queries, _QUERY_ROWS):
             queries, own = rows.take(batch), np.arange(batch.start, batch.stop)
             totals: list[Any] = [None for _ in multiples]  # sums over all other rows
-            for some, keys, of_keys, row_weights in blocks:
+            for some, keys, own_targets, row_weights in blocks:
                 left = own, some.start, row_weights
-                path = path_sums(kernel, queries, keys, of_keys, multiples, *left)
+                path = path_sums(kernel, queries, keys, own_targets, multiples, *left)
                 for k, found in enumerate(path):
                     if totals[k] is not None:
                         pairs = zip(totals[k], found, strict=True)
                         found = tuple(total.plus(more) for total, more in pairs)
                     totals[k] = found
-            values = [tuple(sums.values for sums in found) for found in totals]
+            values = [
+                tuple(sums.values.astype(np.float64) * unit for sums in found)
+                for found in totals
+            ]
             yield queries, encoded[batch], of_errors[batch], values
 
     finer = (_HALVES if is_fit else _QUARTERS) if refined else np.ones(1)
     best = _search(octaves, finer, batches, encoded, targets)
     factor = (n_rows / n_keys) ** (1 / (n_features + 4))
     return best._replace(multiple=best.multiple * factor)
+
+
+def _tolerates_single_precision(kernel: RowKernel, rows: Inputs) -> bool:
+    """Return whether sums over rows in float32 hardly affect the choice of sigma.
+
+    Kernel values then take half the time. Kernels that are written by users get the
+    dtype of the rows. If some rows are much larger than others, distances between the
+    others would lose too many digits.
+    """
+    if rows.is_sparse or not isinstance(kernel, (Gaussian, RadialKernel)):
+        return False
+    squares = rows.sq_norms
+    return bool(squares.max() < min(_MOST_SQUARE, _MOST_RELATIVE * squares.mean()))
 
 
 def _log_path(
@@ -168,13 +195,13 @@ def path_sums(
 
     These are the sums of the targets and, if ``row_weights`` are given, also the sums
     of these weights times the squared kernel. ``own`` and ``start`` determine the row
-    that is left out for each query (see ``leave_out``). If the ratios of squares of
-    consecutive multiples are powers of two, Gaussian weights are computed by repeated
-    squaring, which is faster than evaluating exponentials.
+    that is left out for each query (see ``leave_out``). Gaussian weights are computed
+    by repeated squaring if the ratio of the squares of two multiples is a power of two,
+    which is faster than evaluating exponentials.
     """
 
     # targets (n_keys, k), own (n_queries,), row_weights (n_keys,)
-    def found(weights, log_scale):
+    def found(weights: np.ndarray, log_scale: np.ndarray) -> tuple[LogSum, ...]:
         weights = weights.astype(targets.dtype, copy=False)
         sums = LogSum(weights @ targets, log_scale)
         if row_weights is None:
@@ -182,26 +209,52 @@ def path_sums(
         squares = (weights * weights) @ row_weights[:, None]
         return sums, LogSum(squares, np.maximum(2 * log_scale, least_log(log_scale)))
 
-    gaps = np.diff(2 * np.log2(multiples))
-    steps = np.rint(gaps)
-    doubles = np.allclose(gaps, steps, rtol=0, atol=1e-12)
-    squared = isinstance(kernel, Gaussian) and doubles and np.all(steps > 0)
-    for logs in _log_path(kernel, queries, keys, multiples[: 1 if squared else None]):
+    # chains of consecutive multiples, and how often weights are squared between them
+    chains = [(np.array([place]), [0]) for place in range(len(multiples))]
+    if isinstance(kernel, Gaussian):
+        chains = _chains_of_squares(multiples)
+    first = multiples[[places[0] for places, _ in chains]]
+    path: list[Any] = [None] * len(multiples)
+    logs_of_first = _log_path(kernel, queries, keys, first)
+    for (places, n_squarings), logs in zip(chains, logs_of_first, strict=True):
         leave_out(logs, own, start)
         weights, log_scale = weights_from_logs(logs, overwrite=True, normal=True)
-        yield found(weights, log_scale)
-    if not squared:
-        return
-    root = math.sqrt(1.5 * float(np.finfo(weights.dtype).tiny))  # see weights_from_logs
-    has_weight = log_scale > least_log(log_scale)
-    least = (has_weight * root).astype(weights.dtype)
-    for step in steps.astype(int).tolist():
-        for _ in range(step):
-            np.maximum(weights, least, out=weights)
-            weights *= weights
-        with np.errstate(over="ignore"):  # overflows if no row has weight
-            log_scale = np.maximum(log_scale * 2.0**step, least_log(log_scale))
-        yield found(weights, log_scale)
+        # see weights_from_logs
+        root = math.sqrt(1.5 * float(np.finfo(weights.dtype).tiny))
+        has_weight = log_scale > least_log(log_scale)
+        least = (has_weight * root).astype(weights.dtype)
+        for place, step in zip(places, n_squarings, strict=True):
+            for _ in range(step):
+                np.maximum(weights, least, out=weights)
+                weights *= weights
+            if step:
+                with np.errstate(over="ignore"):  # overflows if no row has weight
+                    scaled = log_scale * log_scale.dtype.type(2.0**step)
+                log_scale = np.maximum(scaled, least_log(log_scale))
+            path[place] = found(weights, log_scale)
+    yield from path
+
+
+def _chains_of_squares(multiples: np.ndarray) -> list[tuple[np.ndarray, list[int]]]:
+    """Return the places of chains of multiples whose squares differ by powers of two.
+
+    Each is returned with the numbers of squarings of weights between its multiples, of
+    which the first is 0.
+    """
+    logs = 2 * np.log2(multiples)
+    chains: list[tuple[np.ndarray, list[int]]] = []
+    left = np.arange(len(logs))
+    while left.size:
+        gaps = logs[left] - logs[left[0]]
+        steps = np.rint(gaps)
+        fits = (np.abs(gaps - steps) < 1e-12) & (steps >= 0)
+        places = left[fits]
+        n_squarings = np.diff(steps[fits], prepend=0).astype(int).tolist()
+        if min(n_squarings) < 0:  # the multiples are not sorted
+            places, n_squarings, fits = left[:1], [0], left == left[0]
+        chains.append((places, n_squarings))
+        left = left[~fits]
+    return chains
 
 
 def _search(octaves, finer, batches, encoded, targets) -> Best:
