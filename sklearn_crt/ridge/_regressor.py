@@ -89,8 +89,12 @@ class RandomFeatureRidge(
     n_components : int or "auto", default="auto"
         Number of features. With ``"auto"``, it is the number of rows, but at least 1024
         and at most 2048. If there are more than 16,384 rows, it is 1024, because the
-        time to fit the model grows with the square of the number of features. For a
-        callable, ``"auto"`` is the number of rows of the first batch, but at most 1024.
+        time to fit the model grows with the square of the number of features. With
+        ``sigma="auto"`` and more than 512 rows, it is 256 if the leave-one-out error
+        on the rows from which ``sigma`` is selected falls by less than 0.5 % from 128
+        to 256 features (with more than 16,384 rows, by less than 0.5 % times 8192
+        divided by the number of rows). For a callable, ``"auto"`` is the number of rows
+        of the first batch, but at most 1024.
         If the kernel is a sampler, ``"auto"`` keeps the ``n_components`` of the
         sampler. If it is ``"linear"``, a ``FrozenEstimator`` or a transformer of
         another package, ``n_components`` must be ``"auto"`` and has no effect.

@@ -86,6 +86,36 @@ def test_columns_grow_with_the_number_of_rows(n_rows, mean_weight, expected, rng
         assert model.kernel_.n_components == expected
 
 
+@pytest.mark.parametrize(
+    ("size", "kind", "expected"),
+    [
+        (0.1, "numbers", 256),  # a weak signal
+        (0.1, "labels", 256),
+        (30.0, "numbers", 1024),  # a strong one that varies in five columns
+    ],
+)
+def test_few_features_where_more_do_not_help(size, kind, expected, rng):
+    X = rng.standard_normal((2600, 5))
+    signal = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + np.abs(X[:, 3] + X[:, 4])
+    y = size * signal + rng.standard_normal(2600)
+    cls = RandomFeatureRidge
+    if kind == "labels":
+        cls, y = RandomFeatureRidgeClassifier, y > np.median(y)
+    model = cls(random_state=0).fit(X[:600], y[:600])
+    assert model.kernel_.n_components == expected
+    fixed = cls(n_components=1024, random_state=0).fit(X[:600], y[:600])
+    scores = [each.score(X[600:], y[600:]) for each in (model, fixed)]
+    assert scores[0] > scores[1] - 0.01
+    # the same rows in two batches
+    model = clone(model).partial_fit(X[:300], y[:300], **_classes(model))
+    model.partial_fit(X[300:600], y[300:600])
+    assert model.kernel_.n_components == expected
+
+
+def _classes(model):
+    return {"classes": model.classes_} if hasattr(model, "classes_") else {}
+
+
 def test_callables_are_used_by_nystroem(table):
     X, y = table
     calls = []
