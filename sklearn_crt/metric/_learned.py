@@ -47,7 +47,7 @@ _MOST_ROWS, _MOST_ENTRIES = 2**14, 2**22  # limits on the size of the sample
 # With fewer rows per column, ``fit_transform`` returns cross-fitted rows. Only if the
 # error in the metrics of folds is below _STRONG times that of a constant, the metric of
 # all rows is considered.
-_ROWS_PER_COLUMN, _STRONG, _TINY = 100, 0.3, 1e-12
+_ROWS_PER_COLUMN, _STRONG, _OPTIMISM, _TINY = 100, 0.3, 1.02, 1e-12
 _MOST_QUERIES, _MOST_KEYS = 500, 1500  # predicted rows, and further rows, for errors
 
 
@@ -166,7 +166,10 @@ class MetricValue(SampleValue[Metric]):
             # standard errors of the logarithm of an error.
             of_new = max(of_new, of_found)
             expected = np.log(of_found) + of_new / of_found - 2 / np.sqrt(len(y))
-            if np.log(of_whole) + of_folds / of_whole < expected:
+            # If rows predict each other no better than left-out rows, the metric of all
+            # rows has not adapted to their targets.
+            optimism = of_folds / of_whole
+            if optimism < _OPTIMISM or np.log(of_whole) + optimism < expected:
                 return whole
         return found
 
@@ -352,10 +355,11 @@ class LearnedMetric(
     the metric. Next to a strong signal, small differences between these metrics would
     be a large part of the errors. If local linear fits in the metrics of the folds have
     an error e for the left-out rows that is less than 0.3 times that of a constant, the
-    metric of all rows is used if :math:`\log a + e / a < \log b + \max(c / b, 1) - 2 /
-    \sqrt{n}`. Here a and b are the leave-one-out errors of the n training rows in the
-    metric of all rows and in those of the folds, and c is their error if the row to be
-    predicted is in the metric of all rows and most others are in those of the folds.
+    metric of all rows is used if e / a < 1.02 or if :math:`\log a + e / a < \log b +
+    \max(c / b, 1) - 2 / \sqrt{n}`. Here a and b are the leave-one-out errors of the n
+    training rows in the metric of all rows and in those of the folds, and c is their
+    error if the row to be predicted is in the metric of all rows and most others are in
+    those of the folds.
     Both sides are negative log likelihoods of the errors of new rows.
 
     ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The
