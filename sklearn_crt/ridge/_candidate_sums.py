@@ -420,8 +420,11 @@ class RidgeSums(MapSums[Solution]):
         value = self.summed(step)
         solutions = value._solve()
         best = _best_of(solutions)
+        found = solutions[best]
+        if is_row_kernel(self.settings.kernel):  # features are bounded
+            found = found.rounded()
         return replace(
-            solutions[best],
+            found,
             sampler=value.path[best],
             table=value._table(solutions),
         )

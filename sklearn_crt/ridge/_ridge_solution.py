@@ -113,6 +113,17 @@ class Solution(Value):
         """Prediction for a row whose features are all zero, (k,)."""
         return self.y_mean - self.z_mean @ self.coef
 
+    def rounded(self) -> Solution:
+        """Return a solution with axes in float32, if this hardly changes variances.
+
+        The axes are the largest part of a model, and predictions depend on them only
+        through variances. Features that are not bounded require float64, because
+        rounding errors of the variances of distant rows would be large.
+        """
+        if not self.tolerates_single_precision:
+            return self
+        return replace(self, axes=self.axes.astype(np.float32))
+
     def packed(self) -> Solution:
         """Return an equivalent solution whose axes take half the memory if possible."""
         axes, factors = self.axes, self.factors
@@ -121,6 +132,7 @@ class Solution(Value):
         scaled: np.ndarray = axes * np.sqrt(np.abs(factors[:, 0]))
         (upper,) = linalg.qr(scaled.T, mode="r", check_finite=False)  # (r, D)
         entries = upper.T[np.tril_indices(upper.shape[1], 0, upper.shape[0])]
+        entries = entries.astype(axes.dtype)
         sign = np.where(self.prior > 0, -1.0, 1.0)
         return replace(self, axes=entries, factors=np.tile(sign, (len(upper), 1)))
 

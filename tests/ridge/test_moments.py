@@ -5,10 +5,12 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import clone
 
 from sklearn_crt import RandomFeatureRidge, RandomFeatureRidgeClassifier
 from sklearn_crt.ridge import _feature_moments
 from sklearn_crt.ridge._feature_moments import MomentSums
+from sklearn_crt.ridge._ridge_solution import Solution
 
 
 @pytest.mark.parametrize("sizes", [(3, 4), (5, 9), (30, 2), (4, 40)])
@@ -38,6 +40,32 @@ def test_fits_to_few_rows_need_little_memory(rng):
     X = rng.normal(size=(40, 5))
     model = RandomFeatureRidge(random_state=0).fit(X, X[:, 0])
     assert len(pickle.dumps(model)) < 5e6
+
+
+@pytest.mark.parametrize("noise", [0.1, 1e-3, 0.0])
+@pytest.mark.parametrize("n_rows", [40, 500, 1100])
+def test_what_a_model_stores(n_rows, noise, rng, monkeypatch):
+    X, D = rng.normal(size=(n_rows, 10)), 1024
+    y = np.sin(X[:, 0]) + noise * rng.normal(size=n_rows)
+    ridge = RandomFeatureRidge(n_components=D, random_state=0)
+    model = clone(ridge).fit(X, y)
+    queries = 2 * rng.normal(size=(50, 10))
+    with monkeypatch.context() as patch:  # without rounding
+        patch.setattr(Solution, "rounded", lambda solution: solution)
+        exact = clone(ridge).fit(X, y)
+        limits, expected = exact.predict_interval(queries), exact.predict(queries)
+    # a variance requires a triangular matrix of this size, besides the frequencies, the
+    # mean features and the coefficients; intervals of few rows require ten models
+    rank = min(n_rows, D)
+    needed = 4 * (rank * D - rank * (rank - 1) // 2) + 8 * D * (10 // 2 + 2)
+    needed *= 11 if n_rows < 200 else 1
+    for size in (2.2, 1.2):
+        assert_allclose(model.predict(queries), expected, atol=1e-6 * np.ptp(y))
+        found = model.predict_interval(queries)
+        assert_allclose(found, limits, atol=1e-6 * np.ptp(y))
+        if noise == 0.1:
+            assert len(pickle.dumps(model)) < size * needed + X.nbytes + 1e5
+        model.freeze()
 
 
 @pytest.mark.parametrize("task", ["numbers", "two numbers", "two labels", "labels"])

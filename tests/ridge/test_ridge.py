@@ -591,9 +591,9 @@ def test_a_frozen_regressor_keeps_half_a_matrix_for_standard_deviations(n_rows, 
     model = RandomFeatureRidge(**options).fit(X, y)
     expected = model.predict(X + 0.1, return_std=True)
     model = pickle.loads(pickle.dumps(model.freeze()))
-    assert len(pickle.dumps(model)) < 1.2 * 8 * 300 * 301 / 2
+    assert len(pickle.dumps(model)) < 1.3 * 4 * 300 * 301 / 2
     for one, other in zip(model.predict(X + 0.1, return_std=True), expected):
-        assert_allclose(one, other, rtol=1e-9)
+        assert_allclose(one, other, rtol=1e-6)
     outputs = np.c_[y, X[:, 2]]  # each with a penalty of its own
     model = RandomFeatureRidge(**options).fit(X, outputs)
     expected = model.predict(X + 0.1, return_std=True)
