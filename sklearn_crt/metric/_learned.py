@@ -359,8 +359,8 @@ class LearnedMetric(
     \max(c / b, 1) - 2 / \sqrt{n}`. Here a and b are the leave-one-out errors of the n
     training rows in the metric of all rows and in those of the folds, and c is their
     error if the row to be predicted is in the metric of all rows and most others are in
-    those of the folds.
-    Both sides are negative log likelihoods of the errors of new rows.
+    those of the folds. Both sides are negative log likelihoods of the errors of new
+    rows.
 
     ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The
     result is the same as after ``fit`` on all rows together, in the same order. To this

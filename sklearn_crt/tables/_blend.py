@@ -253,7 +253,7 @@ class Blend(NamedTuple):
     similar: NadarayaWatsonRegressor | None = None
     # with groups, of predictions for rows of new groups; of probabilities for few rows
     correction: Shrinkage | Recalibration | None = None
-    # (n_encoded,), standard deviations of the columns of the linear part
+    # (n_one_hot,), standard deviations of the columns of the linear part
     spreads: np.ndarray | None = None
     trend: Trend | None = None  # of numbers, outside the range of the columns
 
@@ -318,6 +318,73 @@ class Blend(NamedTuple):
             for b in row_blocks(len(V))
         ]
         return mean[:, 0], np.concatenate(found)
+
+    def effects(
+        self, V: np.ndarray
+    ) -> tuple[np.ndarray, list[tuple[int, ...]], np.ndarray]:
+        """Return effects of columns and pairs, their columns, and the intercept.
+
+        They are those of the ANOVA part and of the linear part, multiplied by their
+        weights, and the lines outside the range of the columns.
+        """
+        # -> (n, n_effects, k), n_effects, (k,)
+        intercept, columns = self.targets.mean, list[tuple[int, ...]]()
+        intercept = np.diff(intercept) if len(intercept) == 2 else intercept
+        values = np.zeros((len(V), 0, len(intercept)))
+        if weight := self.weights.get("ANOVA", 0.0):
+            values, columns, own = self.anova.effects(self._inside(V))
+            values, intercept = weight * values, intercept + weight * (own - intercept)
+        linear, level = self._linear_effects(V)
+        places = {each: place for place, each in enumerate(columns)}
+        for j in self._linear_columns(V.shape[1]):
+            if (j,) in places:
+                values[:, places[j,], 0] += linear[:, j]
+            else:
+                columns.append((j,))
+                values = np.concatenate([values, linear[:, [j], None]], axis=1)
+        return values, columns, intercept + level
+
+    def effect_at(
+        self, columns: tuple[int, ...], V: np.ndarray, output: int
+    ) -> np.ndarray:
+        """Return the effect of the given columns, (n,)."""
+        total, weight = np.zeros(len(V)), self.weights.get("ANOVA", 0.0)
+        own = self.anova.effect_columns if weight else []
+        if columns in own:
+            place, inside = own.index(columns), self._inside(V)
+            total += weight * self.anova.effect_at(place, inside, output)
+        if len(columns) == 1:
+            total += self._linear_effects(V)[0][:, columns[0]]
+        return total
+
+    def _inside(self, V: np.ndarray) -> np.ndarray:
+        """Return rows that are moved to the ends of the ranges with a line."""
+        return V if self.trend is None else self.trend.inside(V)
+
+    def _linear_columns(self, n_columns: int) -> list[int]:
+        """Return the columns of the table with a linear effect or a line."""
+        used = set[int]() if self.trend is None else {*self.trend.sources.tolist()}
+        if self.weights.get("linear"):
+            assert self.spreads is not None
+            sizes = np.abs(self.parts["linear"].model.coef) * self.spreads
+            sizes = np.bincount(self.encoding.one_hot_sources, sizes, n_columns)
+            used |= {*np.flatnonzero(sizes).tolist()}
+        return sorted(used)
+
+    def _linear_effects(self, V: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the effects of columns in the linear part and along lines.
+
+        The second result is what the linear part adds to the intercept.
+        """
+        # -> (n, n_columns), ()
+        found = np.zeros(V.shape) if self.trend is None else self.trend.effects(V)
+        weight = self.weights.get("linear", 0.0)
+        if not weight:
+            return found, 0.0
+        Z = self.encoding.one_hot(self._inside(V), clipped=False)
+        sources, model = self.encoding.one_hot_sources, self.parts["linear"].model
+        own, intercept = model.effects(Z, sources, V.shape[1])
+        return found + weight * own, weight * (intercept - self.targets.mean.item())
 
     def importances(self, n_columns: int) -> np.ndarray:
         """Return the weighted mean of the importances of columns in the used parts."""

@@ -95,15 +95,28 @@ class Trend:
 
     def beyond(self, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return what is added to predictions, and its standard deviation, (n,)."""
+        gaps = self._gaps(V)
+        variance = np.einsum("snk,sk->n", gaps**2, self.deviations**2)
+        return self._changes(gaps).sum(axis=1), np.sqrt(variance)
+
+    def effects(self, V: np.ndarray) -> np.ndarray:
+        """Return what each column adds to predictions, (n, n_columns)."""
+        found = np.zeros(V.shape)
+        found[:, self.sources] = self._changes(self._gaps(V))
+        return found
+
+    def _changes(self, gaps: np.ndarray) -> np.ndarray:
+        """Return what each column with a line adds to predictions, (n, k)."""
+        return np.einsum("snk,sk->nk", gaps, self.slopes)
+
+    def _gaps(self, V: np.ndarray) -> np.ndarray:
+        """Return the distances from both ends of the ranges, (2, n, k)."""
         with np.errstate(invalid="ignore"):
             values = np.nan_to_num(V[:, self.sources].astype(np.float64), nan=np.nan)
             gaps = np.stack([values - self.ends[0], values - self.ends[1]])
         gaps[0], gaps[1] = np.minimum(gaps[0], 0), np.maximum(gaps[1], 0)
         most = _MOST_RANGES * self.ranges
-        gaps = np.clip(np.where(np.isnan(gaps), 0, gaps), -most, most)
-        mean = np.einsum("snk,sk->n", gaps, self.slopes)
-        variance = np.einsum("snk,sk->n", gaps**2, self.deviations**2)
-        return mean, np.sqrt(variance)
+        return np.clip(np.where(np.isnan(gaps), 0, gaps), -most, most)
 
 
 def _line(

@@ -200,32 +200,25 @@ class BaseTableModel(SimilarityMixin, TableLifeCycle):
         Returns
         -------
         effects : Effects
-            The effects of the ANOVA model multiplied by its weight, in the format of
-            :meth:`~sklearn_crt.RandomFeatureRidge.effects`. The last effect,
-            ``"remainder"``, is the contribution of the other models; it is the only one
-            if the ANOVA model has weight 0. The intercept and the effects sum to the
-            predictions or, for classifiers, to the class probabilities; with two
-            classes, to the probability of the second class minus that of the first. For
-            classifiers, the remainder also contains the difference between the
-            probabilities of the ANOVA model and the linear scores from which they are
-            computed.
+            The effects of the ANOVA model and, for regressors, of the linear model,
+            both multiplied by their weights, in the format of
+            :meth:`~sklearn_crt.RandomFeatureRidge.effects`. The effect of a column also
+            contains the straight line along which predictions continue outside its
+            range. The last effect, ``"remainder"``, is the contribution of the other
+            models; it is the only one if both models have weight 0. The intercept and
+            the effects sum to the predictions or, for classifiers, to the class
+            probabilities; with two classes, to the probability of the second class
+            minus that of the first. For classifiers, the remainder also contains the
+            difference between the probabilities of the ANOVA model and the linear
+            scores from which they are computed.
         """
         model, V = self._query(X, "effects")
         mean, blend = model._predictions(V)
         total = mean[:, 1:] - mean[:, :1] if mean.shape[1] == 2 else mean
-        weight, labels = blend.weights.get("ANOVA", 0.0), _check_feature_names_in(model)
-        names, columns = ["remainder"], list[tuple[int, ...]]([()])
-        if weight:
-            values, own, intercept = blend.anova.effects(V)
-            names = [" & ".join(labels[j] for j in each) for each in own] + names
-            columns, values = [*own, ()], weight * values
-        else:
-            values, intercept = (
-                np.zeros((len(V), 0, total.shape[1])),
-                blend.targets.mean,
-            )
-            if len(intercept) == 2:
-                intercept = np.diff(intercept)
+        values, columns, intercept = blend.effects(V)
+        labels = _check_feature_names_in(model)
+        names = [" & ".join(labels[j] for j in each) for each in columns]
+        names, columns = [*names, "remainder"], [*columns, ()]
         rest = total - intercept - values.sum(axis=1)
         values = np.concatenate([values, rest[:, None]], axis=1)
         if values.shape[2] == 1:
@@ -240,7 +233,7 @@ class BaseTableModel(SimilarityMixin, TableLifeCycle):
         V = np.zeros((grid[0].size, self.n_features_in_))
         for j, values in zip(columns, grid, strict=True):
             V[:, j] = values.ravel()
-        return blend.weights["ANOVA"] * blend.anova.effect_at(place, V, output), None
+        return blend.effect_at(columns, V, output), None
 
 
 class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):

@@ -85,12 +85,16 @@ class AnovaModel(Value):
         """Return effects on the scores, their columns, and the intercept."""
         # -> (n, n_effects, k), n_effects, (k,)
         values, shift = self.map.effects(V, self.coef)
+        return values, self.effect_columns, self.intercept + shift
+
+    @property
+    def effect_columns(self) -> list[tuple[int, ...]]:
+        """The columns of each effect."""
         groups = self.map.learned.encoding.groups
-        columns = [
+        return [
             tuple(j for owner in subset for j in groups[owner])
             for subset in self.map.subsets
         ]
-        return values, columns, self.intercept + shift
 
     def effect_at(self, place: int, V: np.ndarray, output: int) -> np.ndarray:
         """Return an effect on a score, (n,)."""
@@ -104,6 +108,7 @@ class LinearModel(Value):
 
     coef: np.ndarray  # (n_columns,)
     intercept: float
+    means: np.ndarray  # (n_columns,)
     limits: tuple[np.ndarray, np.ndarray]  # of the targets
 
     @classmethod
@@ -111,7 +116,24 @@ class LinearModel(Value):
         """Return a fitted ridge regression without what only its variances need."""
         solution = ridge._value.solution
         limits = solution.least, solution.most
-        return cls(solution.coef[:, 0], float(solution.intercept[0]), limits)
+        return cls(
+            coef=solution.coef[:, 0],
+            intercept=float(solution.intercept[0]),
+            means=solution.z_mean,
+            limits=limits,
+        )
+
+    def effects(
+        self, Z: np.ndarray, sources: np.ndarray, n_sources: int
+    ) -> tuple[np.ndarray, float]:
+        """Return effects of the table's columns, with mean zero, and the intercept.
+
+        ``sources`` are the columns of the table from which those of Z are computed.
+        """
+        # -> (n, n_sources), ()
+        found = np.zeros((len(Z), n_sources))
+        np.add.at(found.T, sources, ((Z - self.means) * self.coef).T)
+        return found, float(self.intercept + self.means @ self.coef)
 
     def predict(self, Z: np.ndarray) -> np.ndarray:
         """Return predictions, (n,)."""

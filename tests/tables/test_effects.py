@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from sklearn_crt import AnovaSampler, RandomFeatureRidge, RandomFeatureRidgeClassifier
+from sklearn_crt.tables import EffectsDisplay, TableRegressor
 
 from .test_anova_sampler import mixed_table
 
 pd = pytest.importorskip("pandas")
+plt = pytest.importorskip("matplotlib.pyplot")
 
 
 @pytest.fixture(scope="module")
@@ -116,3 +118,35 @@ def test_effects_are_shown_briefly_and_as_a_table(rng):
     assert [*frame.columns[:2]] == ["c", "a"]
     assert np.all(np.diff(frame.std()) <= 1e-12)
     np.testing.assert_allclose(frame.sum(axis=1) + effects.intercept, model.predict(X))
+
+
+@pytest.mark.parametrize("parts", [["linear"], ["ANOVA", "linear"]])
+def test_slopes_of_the_linear_part_are_effects(rng, parts):
+    n = 600
+    X = pd.DataFrame({"a": rng.uniform(-1, 1, n), "b": rng.normal(size=n)})
+    X["g"] = rng.choice(["u", "v", "w"], n)
+    y = 3 * X["a"] - 2 * X["b"] + 1.5 * (X["g"] == "v") + 0.1 * rng.normal(size=n)
+    model = TableRegressor(parts=parts, random_state=0).fit(X[:500], y[:500])
+    assert model.weights_["linear"] > 0.2
+    new = X.assign(a=X["a"] * np.linspace(1, 3, n))  # many are outside of the range
+    found = model.effects(new)
+    total = found.values.sum(axis=1) + found.intercept
+    np.testing.assert_allclose(total, model.predict(new), atol=1e-9)
+    effects = dict(zip(found.names, found.values.T, strict=True))
+    assert [*effects][:3] == ["a", "b", "g"]
+    inside = np.abs(new["a"]) < 1
+    for name, slope in {"a": 3, "b": -2}.items():
+        own, known = effects[name], new[name]
+        assert np.polyfit(known, own, 1)[0] == pytest.approx(slope, rel=0.02)
+        expected = slope * (known[inside] - X[name].mean())
+        np.testing.assert_allclose(own[inside], expected, atol=0.1)
+    rows = {level: effects["g"][X["g"] == level] for level in "uvw"}
+    assert rows["v"].mean() - rows["u"].mean() == pytest.approx(1.5, abs=0.05)
+    assert np.std(effects["remainder"][inside]) < 0.02
+    assert abs(np.mean(effects["remainder"][inside])) < 0.02
+    display = EffectsDisplay.from_estimator(model, new, n_effects=3)
+    curve = {ax.get_title(): ax for ax in display.axes_}["a"].lines[0]
+    order = np.argsort(new["a"])
+    values = np.interp(curve.get_xdata(), new["a"].iloc[order], effects["a"][order])
+    np.testing.assert_allclose(curve.get_ydata(), values, atol=0.03)
+    plt.close(display.figure_)
