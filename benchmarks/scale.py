@@ -4,8 +4,8 @@ A Dask cluster on this machine, with ``--workers`` processes of one thread, fits
 regression with 256 features and the kernel averages of labels to rows of 20 columns in
 float32. Each worker draws its blocks of rows from a seed, so nothing is read from disk.
 For each number of rows, the table has seconds by the clock, processor seconds of all
-workers, rows per second by the clock, and the largest memory of a worker and of the
-process with the scheduler.
+workers, rows per processor second, which depends less on what else the machine does,
+and the largest memory of a worker and of the process with the scheduler.
 
 Up to ``--most-killed`` rows, a fit is repeated in which one worker is killed after two
 fifths of the time; the table says whether the predictions of 10,000 other rows are
@@ -175,7 +175,7 @@ def difference(found, expected):
 def row(args, results, name, n_rows):
     """Return a row of the table."""
     fit = measured(args, results, name, n_rows, "cluster")
-    rate = n_rows / fit["seconds"]
+    rate = n_rows / fit["processor"]
     lost = in_memory = "not run"
     if n_rows <= args.most_killed:
         after = KILLED_AFTER * fit["seconds"]
@@ -214,12 +214,12 @@ def scale(args):
         "estimator",
         "rows",
         "time",
-        "processor time of the workers",
-        "rows per second",
+        "processor time",
+        "rows per processor second",
         "memory of a worker",
         "memory of the scheduler",
         "with a worker killed",
-        "in memory, processor time",
+        "processor time in memory",
         "score",
     ]
     by_model = [rows[name, n_rows] for name in args.models for n_rows in args.rows]
