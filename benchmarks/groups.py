@@ -6,12 +6,15 @@ of repetitions, and returns tables; its docstring goes above the first of them.
 
 import copy
 import pickle
+import shutil
+import tempfile
 import time
 from functools import partial
 from itertools import product
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge
@@ -216,6 +219,58 @@ def estimators(quick, repeats):
     columns = ["rows", "estimator", "beside it", "ms", "ms beside it", "speed-up"]
     columns += ["MB", "MB frozen", "MB beside it"]
     return [Table("Fits with default parameters", columns, rows)]
+
+
+def searches(quick, repeats):
+    """Ways of selecting sigma and the number of features of ridge regression.
+
+    Ten values of sigma and three numbers of features, five folds, 10 columns, of which
+    four matter; R2 on 2,000 other rows.
+    """
+    n_rows = 400 if quick else 4000
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_rows + 2000, 10))
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + np.abs(X[:, 3])
+    y += 0.3 * rng.standard_normal(len(y))
+    sigmas, counts = np.geomspace(0.05, 1.6, 10), [128, 256, 512]
+    pipe = make_pipeline(TrigRBFSampler(random_state=0), Ridge())
+    sigma, count = (f"trigrbfsampler__{name}" for name in ("sigma", "n_components"))
+    whole = GridSearchCV(pipe, {sigma: sigmas, count: counts})
+    few = GridSearchCV(pipe, {sigma: sigmas, count: counts[:1]})
+
+    def few_then_many(X, y):
+        best = few.fit(X, y).best_params_
+        return clone(pipe).set_params(**best | {count: counts[-1]}).fit(X, y)
+
+    folder = tempfile.TemporaryDirectory()
+    kept = clone(pipe).set_params(memory=folder.name)
+    ridge = RandomFeatureRidge(random_state=0)
+    ways = {
+        "grid search of a pipeline": whole.fit,
+        "the same with memory": GridSearchCV(kept, whole.param_grid).fit,
+        "sigma with 128 features, then 512": few_then_many,
+        "grid search of RandomFeatureRidge": GridSearchCV(
+            ridge, {"sigma": sigmas, "n_components": counts}
+        ).fit,
+        "RandomFeatureRidge": ridge.fit,
+        "RandomFeatureRidge, n_components=512": clone(ridge)
+        .set_params(n_components=512)
+        .fit,
+    }
+    train, test = slice(n_rows), slice(n_rows, None)
+    scores = {n: f(X[train], y[train]).score(X[test], y[test]) for n, f in ways.items()}
+    fits = {name: partial(fit, X[train], y[train]) for name, fit in ways.items()}
+
+    def with_empty_memory():
+        shutil.rmtree(f"{folder.name}/joblib", ignore_errors=True)
+        ways["the same with memory"](X[train], y[train])
+
+    fits["the same with memory"] = with_empty_memory
+    seconds = timed(fits, repeats)
+    folder.cleanup()
+    rows = [[n, f"{seconds[n]:.2f}", f"{scores[n]:.3f}"] for n in ways]
+    title = f"Selecting parameters on {n_rows:,} rows"
+    return [Table(title, ["way", "seconds", "R²"], rows)]
 
 
 def sizes_of(ours, other):
