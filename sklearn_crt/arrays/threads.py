@@ -18,7 +18,7 @@ from sklearn.utils import gen_even_slices
 from .._compat import _clear_controlling_thread, _get_threadpool_controller
 from .namespaces import LEAST_CHUNK
 
-_FEW_ROWS = 512  # largest number of rows for which a fit uses one BLAS thread
+_FEW_ROWS = 2048  # largest number of rows for which a fit uses one BLAS thread
 _FEW_ROWS_OF_TREES = 4096  # largest number of rows for which trees use one thread
 _WORK = 2**22  # number of entries above which two threads are faster than one
 Result = TypeVar("Result")
