@@ -184,10 +184,11 @@ def shared_draws(monkeypatch):
 
 @pytest.fixture
 def few_folds(monkeypatch):
-    """Use few folds where it does not matter how many there are."""
+    """Use few folds and trees where it does not matter how many there are."""
     monkeypatch.setattr("sklearn_crt.life_cycle.out_of_fold._MOST_FOLDS", 3)
     monkeypatch.setattr("sklearn_crt.life_cycle.out_of_fold._FOLDS_OF_MANY", 3)
     monkeypatch.setattr("sklearn_crt.tables._blend._LEAST_FOLDS", {})
+    monkeypatch.setattr("sklearn_crt.tables._trees._MOST_TREES", 30)
 
 
 @pytest.fixture

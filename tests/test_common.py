@@ -182,33 +182,51 @@ def expected_failures(estimator):
     return dict.fromkeys(names, "n_components=1 has no effect with kernel='linear'")
 
 
+def may_differ(estimator, check):
+    """Return whether a check need not hold, of equal weights and repetitions."""
+    is_of_weights = "sample_weight_equivalence" in check.func.__name__
+    return is_of_weights and why_weights_may_differ(estimator) is not None
+
+
 def run(check, estimator):
     """Run a check; equal weights and repetitions are not required of some choices."""
-    reason = why_weights_may_differ(estimator)
-    if reason is None or "sample_weight_equivalence" not in check.func.__name__:
+    if not may_differ(estimator, check):
         check(estimator)
         return
     try:
         check(estimator)
     except AssertionError:
-        pytest.xfail(reason)
+        pytest.xfail(why_weights_may_differ(estimator))
 
 
-@parametrize_with_checks(EACH_ESTIMATOR, expected_failed_checks=expected_failures)
+def parametrized(estimators, need_not_hold):
+    """Return the marker of the checks that have to hold, or of those that need not."""
+    mark = parametrize_with_checks(estimators, expected_failed_checks=expected_failures)
+    names, cases = mark.args
+    pairs = ((case, getattr(case, "values", case)) for case in cases)
+    chosen = [case for case, pair in pairs if may_differ(*pair) == need_not_hold]
+    return pytest.mark.parametrize(names, chosen, **mark.kwargs)
+
+
+@parametrized(EACH_ESTIMATOR, need_not_hold=False)
 def test_scikit_learn_check(estimator, check):
     run(check, estimator)
 
 
 def pytest_generate_tests(metafunc):
-    """Generate the slow cases only on request: naming 5,000 of them takes seconds."""
+    """Generate the slow cases only on request: naming 5,000 of them takes seconds.
+
+    They are the checks of further parameters, and those that need not hold.
+    """
     is_left_out = "not slow" in metafunc.config.option.markexpr
     if is_left_out or not metafunc.definition.get_closest_marker("slow"):
         return
-    mark = parametrize_with_checks(
-        [one for one in FURTHER if repr(one) not in KNOWN],
-        expected_failed_checks=expected_failures,
-    )
-    metafunc.parametrize(*mark.args, **mark.kwargs)
+    further = [one for one in FURTHER if repr(one) not in KNOWN]
+    cases = []
+    for part in (further, False), (further, True), (EACH_ESTIMATOR, True):
+        mark = parametrized(*part)
+        cases += mark.args[1]
+    metafunc.parametrize(mark.args[0], cases, **mark.kwargs)
 
 
 @pytest.mark.slow

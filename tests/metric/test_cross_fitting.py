@@ -59,7 +59,9 @@ def test_strong_signals_do_not_suffer_from_other_metrics(labels):
     assert 1 - model.score(X[150:], y[150:]) < 1.1 * (1 - expected)
 
 
-@pytest.mark.parametrize("columns", ["linear", "auto"])
+@pytest.mark.parametrize(
+    "columns", ["linear", pytest.param("auto", marks=pytest.mark.slow)]
+)
 def test_cells_of_a_design(columns):
     """Rows of few distinct values, where the metrics of folds are not comparable."""
     path = Path(os.environ.get("SKLEARN_CRT_DATA", ""), "ucireg", "energy.csv.gz")

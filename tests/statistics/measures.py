@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,6 +88,7 @@ def _loss(y: np.ndarray, probabilities: np.ndarray, classes: np.ndarray) -> floa
     return float(log_loss(y, clipped / clipped.sum(1, keepdims=True), labels=classes))
 
 
+@lru_cache(maxsize=20)
 def _reference_probabilities(draw: Draw) -> list[np.ndarray]:
     """Return those of a constant, logistic regression and, for levels, cell shares."""
     X, y, new = draw.X, draw.y, draw.X_new

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,25 +29,30 @@ class Table:
 
     def draw(self, seed: int) -> Draw:
         """Return training rows and new rows, with columns scaled by the former."""
-        # no seed of one table is that of another one
-        rng = np.random.default_rng([seed, *self.name.encode()])
-        X, y, *rest = self.make(rng, self.n_rows + N_TEST)
-        n, weights, groups = self.n_rows, None, None
-        for each in rest:
-            if each.dtype.kind == "f":
-                weights = each[:n]
-            else:
-                groups = each
-        mean, spread = X[:n].mean(axis=0), X[:n].std(axis=0)
-        Z = (X - mean) / np.where(spread > 0, spread, 1)
-        new = slice(n, None)
-        if groups is not None:  # new rows are those of new groups
-            new = n + np.flatnonzero(~np.isin(groups[n:], groups[:n]))
-            groups = groups[:n]
-        return Draw(Z[:n], y[:n], Z[new], y[new], weights, groups, self.levels)
+        return _drawn(self, seed)
 
 
-@dataclass(frozen=True)
+@lru_cache(maxsize=20)  # the estimators of a table follow each other
+def _drawn(table: Table, seed: int) -> Draw:
+    # no seed of one table is that of another one
+    rng = np.random.default_rng([seed, *table.name.encode()])
+    X, y, *rest = table.make(rng, table.n_rows + N_TEST)
+    n, weights, groups = table.n_rows, None, None
+    for each in rest:
+        if each.dtype.kind == "f":
+            weights = each[:n]
+        else:
+            groups = each
+    mean, spread = X[:n].mean(axis=0), X[:n].std(axis=0)
+    Z = (X - mean) / np.where(spread > 0, spread, 1)
+    new = slice(n, None)
+    if groups is not None:  # new rows are those of new groups
+        new = n + np.flatnonzero(~np.isin(groups[n:], groups[:n]))
+        groups = groups[:n]
+    return Draw(Z[:n], y[:n], Z[new], y[new], weights, groups, table.levels)
+
+
+@dataclass(frozen=True, eq=False)
 class Draw:
     """Training rows and new rows."""
 

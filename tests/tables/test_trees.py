@@ -63,14 +63,15 @@ def test_trees_of_categories_and_missing_values(rng):
     same = (pd.Series(a).fillna("-") == pd.Series(b).fillna("-")).to_numpy()
     y = same ^ np.isnan(x) ^ (np.nan_to_num(x) > 0.5)
     X = pd.DataFrame({"x": x, "a": a, "b": b})
-    model = TableClassifier(parts=["trees"], random_state=0).fit(X[:800], y[:800])
+    model = TableClassifier(parts=["trees"], n_folds=2, random_state=0)
+    model.fit(X[:800], y[:800])
     assert model.weights_ == {"trees": 1.0}
     assert model.score(X[800:], y[800:]) > 0.95
     new = X.assign(a="new", b=None, x=None)
     with pytest.warns(ColumnWarning, match="'a' of X are categories that were not"):
         p = model.predict_proba(new)
     np.testing.assert_allclose(p.sum(axis=1), 1)
-    restored = pickle.loads(pickle.dumps(clone(model).fit(X, y).freeze()))
+    restored = pickle.loads(pickle.dumps(clone(model).fit(X[:200], y[:200]).freeze()))
     assert len(restored.predict(X[:1])) == 1
 
 
@@ -94,7 +95,7 @@ def test_single_parts(table, part, n):
 
 
 def test_parts_that_are_left_out(table):
-    X, y = table
+    X, y = (part[:210] for part in table)
     without = ["ANOVA", "logistic", "local linear"]
     blend = TableClassifier(n_folds=2, random_state=0)
     model = clone(blend).set_params(parts=without).fit(X, y > 0)
@@ -107,8 +108,10 @@ def test_parts_that_are_left_out(table):
             TableRegressor(parts=wrong).fit(X, y)
 
 
-def test_trees_are_deterministic():
-    X, edges, _ = box(900)
+@pytest.mark.usefixtures("few_folds")
+def test_trees_are_deterministic(monkeypatch):
+    monkeypatch.setattr("sklearn_crt.arrays.threads._FEW_ROWS_OF_TREES", 100)
+    X, edges, _ = box(500)
     parts = ["ANOVA", "trees"]  # whose threads are not tested elsewhere
     model = TableRegressor(n_folds=2, parts=parts, random_state=3)
     first, second = (clone(model).fit(X, edges).predict(X) for _ in range(2))
@@ -123,5 +126,5 @@ def test_weights_of_rows_in_trees():
     X, edges, _ = box(1000)
     both = np.r_[X, X], np.r_[edges, edges + 5]
     heavy = np.repeat([1.0, 1e-6], 1000)
-    model = TableRegressor(parts=["trees"], random_state=0)
+    model = TableRegressor(parts=["trees"], n_folds=2, random_state=0)
     assert np.abs(model.fit(*both, heavy).predict(X) - edges).mean() < 0.3
