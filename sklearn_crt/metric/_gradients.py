@@ -127,7 +127,9 @@ def nca_gradient(
     # A (r, d), X (n, d), codes and weights (n,) -> (r, d)
     # G, (n_queries, n), is twice the gradient with respect to squared distances
     Z = X @ A.T
-    queries, own = Z[:n_queries], np.arange(n_queries)
+    # the same object if all rows are queries, so that distances of 0 need no correction
+    queries = Z if n_queries == len(Z) else Z[:n_queries]
+    own = np.arange(n_queries)
     logs = sq_distances(queries, Z)
     logs *= -0.5
     logs += np.log(weights)
