@@ -247,10 +247,11 @@ _FLOOR = 0.05  # proportion of the total weight divided equally among the terms
 _MOST_TERMS = 40
 _ROUGH_ROWS, _ROUGH_POINTS, _ROUGH_ROUNDS = 1500, 250, 2
 _ALPHAS = np.logspace(-3, 4, 29)
-# In generalised cross-validation, degrees of freedom are multiplied by _FREEDOM,
-# because the weights are learned from the same rows. Penalties are excluded if the
-# resulting degrees of freedom per row exceed _MOST_FREEDOM.
+# Leave-one-out errors are increased as if there were _FREEDOM times as many degrees of
+# freedom, because the weights are learned from the same rows. Penalties are excluded if
+# these degrees of freedom per row exceed _MOST_FREEDOM.
 _FREEDOM, _MOST_FREEDOM = 1.2, 0.9
+_LEAST_LEFT = 1e-4  # lower limit on one minus the leverage of a row
 
 
 class EncodedRows(NamedTuple):
@@ -273,7 +274,7 @@ class LearnedKernel:
 class _Fit(NamedTuple):
     """A fit of kernel ridge regression."""
 
-    error: float  # generalised cross-validation error divided by the variance
+    error: float  # leave-one-out error divided by the variance
     weights: np.ndarray  # weights of the terms
     order: Order
     strength: float
@@ -406,7 +407,7 @@ def cholesky_with_jitter(gram: np.ndarray) -> np.ndarray:
 def _best_penalty(
     P: np.ndarray, T: np.ndarray, weights: np.ndarray
 ) -> tuple[float, np.ndarray, float]:
-    """Return the smallest generalised cross-validation error, and its fit.
+    """Return the smallest leave-one-out error divided by the variance, and its fit.
 
     The fit consists of the coefficients and the penalty. P is centred and multiplied by
     the square roots of the weights.
@@ -415,17 +416,23 @@ def _best_penalty(
     scales = np.sqrt(weights)[:, None].astype(P.dtype)
     P -= (weights @ P / n).astype(P.dtype)
     P *= scales
-    gram = (P.T @ P).astype(np.float64)
-    cross = P.T @ (T * scales).astype(P.dtype)
-    values, vectors = np.linalg.eigh(gram)
+    scaled = (T * scales).astype(P.dtype)  # (n, k)
+    values, vectors = np.linalg.eigh((P.T @ P).astype(np.float64))
     values = np.maximum(values, 1e-12)
-    along = vectors.T @ cross  # (m, k)
-    shrinkage = values / (values + _ALPHAS[:, None])  # (n_alphas, m)
-    explained = (2 * shrinkage - shrinkage**2) @ (np.square(along).sum(1) / values)
-    freedom = _FREEDOM * shrinkage.sum(axis=1)
-    left = np.maximum(n - 1 - freedom, 1e-3)
-    errors = n * n * np.maximum(total - explained, 0) / (total * left**2)
-    errors[freedom >= _MOST_FREEDOM * n] = np.inf
+    P = P @ vectors.astype(P.dtype)
+    along = (P.T @ scaled).astype(np.float64)  # (m, k)
+    inverses = 1 / (values[:, None] + _ALPHAS)  # (m, n_alphas)
+    left = 1 - (weights / n)[:, None] - np.square(P) @ inverses.astype(P.dtype)
+    np.maximum(left, _LEAST_LEFT, out=left)
+    squares = np.zeros(len(_ALPHAS))
+    for target, own in zip(scaled.T, along.T, strict=True):
+        fitted = P @ (own[:, None] * inverses).astype(P.dtype)  # (n, n_alphas)
+        squares += np.square((target[:, None] - fitted) / left).sum(axis=0)
+    freedom = values @ inverses
+    # as if the degrees of freedom were larger
+    larger = np.maximum(n - 1 - _FREEDOM * freedom, 1e-3)
+    errors = squares / total * ((n - 1 - freedom) / larger) ** 2
+    errors[_FREEDOM * freedom >= _MOST_FREEDOM * n] = np.inf
     best = int(np.argmin(errors))
-    coef = vectors @ (along / (values + _ALPHAS[best])[:, None])
+    coef = vectors @ (along * inverses[:, [best]])
     return float(errors[best]), coef, float(_ALPHAS[best])

@@ -327,8 +327,8 @@ class AnovaSampler(
     Initially, all weights are equal. In each of up to six rounds a ridge regression is
     fitted, and the weight of a column is set to the standard deviation of the sum of
     all effects that involve it, plus a small constant. The iteration ends early if the
-    generalised cross-validation error is at most 0.9 times the variance of the targets
-    and decreases by less than 0.5 %. The same error is used to select the order and the
+    leave-one-out error is at most 0.9 times the variance of the targets and decreases
+    by less than 0.5 %. The same error is used to select the order and the
     strength. If there are more than 40 columns, only the 40 that are most important in
     a rough fit are kept in the kernel. Linear terms represent what the kernel leaves
     out: the standardised values of all numeric columns, and an indicator for each

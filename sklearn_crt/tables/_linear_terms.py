@@ -9,8 +9,8 @@ import numpy as np
 
 from ._encoding import Encoding, Level, Score
 
-# Generalised cross-validation as for the kernel: penalties, and the factor of degrees
-# of freedom. A block of features is used if it lowers the error by _LEAST_GAIN.
+# Generalised cross-validation: penalties, and the factor of degrees of freedom. A block
+# of features is used if it lowers the error by _LEAST_GAIN.
 _ALPHAS = np.logspace(-2, 4, 25)
 _FREEDOM, _LEAST_GAIN = 1.2, 0.01
 _MOST_LEVELS = 1500  # per column; the most frequent levels have effects

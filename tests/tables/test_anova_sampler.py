@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
-from sklearn_crt import AnovaSampler
+from sklearn_crt import AnovaSampler, RandomFeatureRidge
 from sklearn_crt.rows.raw_table import TableReader
 
 pd = pytest.importorskip("pandas")
@@ -347,3 +347,17 @@ def test_names_and_data_frames_out(table):
     assert sampler.feature_names_in_.tolist() == X.columns.tolist()
     with pytest.raises(ValueError, match="feature names should match"):
         sampler.transform(X[X.columns[::-1]])
+
+
+def test_many_equal_rows_without_noise():
+    """They take no degrees of freedom, which leaves more for the noise of others."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(2400, 4))
+    zero = rng.random(2400) < 0.5
+    X[zero] = 0
+    y = np.where(zero, 0, X[:, 0] + 0.3 * rng.normal(size=2400))
+    train, test = slice(400), slice(400, None)
+    model = RandomFeatureRidge(AnovaSampler(random_state=0), random_state=0)
+    error = model.fit(X[train], y[train]).predict(X[test]) - y[test]
+    linear = Ridge().fit(X[train], y[train]).predict(X[test]) - y[test]
+    assert np.mean(error**2) < 1.6 * np.mean(linear**2)
