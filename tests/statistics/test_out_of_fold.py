@@ -335,14 +335,17 @@ def test_recalibration_of_useless_probabilities(rng):
 
 
 def test_models_of_folds_are_stored_in_single_precision(table):
-    """They are the largest part of a frozen model of few rows."""
+    """The models of ten folds are the largest part of a frozen model of few rows.
+
+    None of them is larger than the model that predicts.
+    """
     X, y, Q = table
     model = RandomFeatureRidge(random_state=0).fit(X, y).freeze()
     value = model._value
     size, of_predictions = (
         len(pickle.dumps(each)) for each in (value, replace(value, folds_of_few=None))
     )
-    assert size < 6.5 * of_predictions
+    assert size < 11 * of_predictions
     assert_allclose(model.predict_interval(Q), precise_interval(X, y, Q), rtol=1e-4)
 
 
