@@ -48,6 +48,8 @@ _FEW = 600  # with fewer rows, each fold learns its own kernel and metric
 _LEAST_ROWS = 40  # with fewer rows, only the ANOVA part is used
 _LEAST_SHARE = 0.05  # minimum importance in similarities, relative to the mean
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
+# The penalty on the power a of geometric means is _OF_POWER log(a)^2, in units of rows.
+_OF_POWER = 8.0
 # The local linear part, which is slow and rarely improves class probabilities, is kept
 # only if its weight on the first fold is at least this: for numbers, and for labels.
 _LEAST_AT_FIRST, _LEAST_OF_CLASSES_AT_FIRST = 0.1, 0.25
@@ -197,7 +199,8 @@ def _logs(probabilities: np.ndarray) -> np.ndarray:
 def geometric_weights(found: np.ndarray, rows: TableRows) -> tuple[np.ndarray, float]:
     """Return weights that sum to 1, and the power of a geometric mean of probabilities.
 
-    They minimise the log loss of the normalised power of the weighted geometric mean.
+    They minimise the log loss of the normalised power of the weighted geometric mean,
+    with a penalty on the logarithm of the power, since few rows say little about it.
     """
     share, each = rows.weights / rows.weights.sum(), np.arange(len(rows.y))
     logs = _logs(found)
@@ -207,7 +210,10 @@ def geometric_weights(found: np.ndarray, rows: TableRows) -> tuple[np.ndarray, f
         gaps = np.exp(log)
         gaps[each, rows.y] -= 1
         gradient = np.einsum("n,nc,knc->k", share, gaps, logs)
-        return -float(share @ log[each, rows.y]), gradient
+        power = max(float(factors.sum()), 1e-9)
+        penalty = _OF_POWER * np.log(power) / len(rows.y)
+        value = penalty * np.log(power) - float(share @ log[each, rows.y])
+        return value, gradient + 2 * penalty / power
 
     start, bounds = np.full(len(logs), 1 / len(logs)), [(0, None)] * len(logs)
     factors = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x

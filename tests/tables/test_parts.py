@@ -235,3 +235,17 @@ def test_one_warning_of_repeated_rows(rng, kind):
     assert len(found) == 1, [str(each.message) for each in found]
     assert f"{kind.__name__} selects its parameters" in str(found[0].message)
     kind(parts=["ANOVA"]).fit(X, y, groups=np.repeat(np.arange(150), 2))
+
+
+def test_the_power_of_few_certain_rows_is_cautious():
+    """Rows that are all predicted correctly would have an infinite power."""
+    n = 100
+    codes = np.arange(n) % 2
+    p = np.full((2, n, 2), 0.05)
+    p[:, np.arange(n), codes] = 0.95
+    rows = TableRows(np.zeros((n, 0)), codes, np.ones(n))
+    weights, power = geometric_weights(p, rows)
+    assert 1 < power < 2
+    np.testing.assert_allclose(weights, 0.5, atol=0.01)
+    many = TableRows(np.zeros((100 * n, 0)), np.tile(codes, 100), np.ones(100 * n))
+    assert geometric_weights(np.tile(p, (1, 100, 1)), many)[1] > 2
