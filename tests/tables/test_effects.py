@@ -54,7 +54,7 @@ def test_effects_have_mean_zero_over_the_landmarks(table, order):
     few, y = X[:80], y[:80] + X["size"][:80]  # all rows are landmarks
     kernel = AnovaSampler(n_components=80, order=order, random_state=0)
     model = RandomFeatureRidge(kernel, clip=False).fit(few, y)
-    assert model.coef_.shape == (80,)
+    assert len(model.coef_) >= 80  # there may be linear terms, too
     found = model.effects(few)
     np.testing.assert_allclose(found.values.mean(axis=0), 0, atol=1e-9)
     assert found.values.std(axis=0).max() > 0.1
