@@ -231,7 +231,7 @@ def test_estimators_give_blas_no_more_threads_than_processors(
     if joblib.cpu_count() < n_processors:
         pytest.skip(f"there are no {n_processors} processors")
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", str(n_processors))
-    X, kernel = 0.1 * rng.standard_normal((600, 3)), Watched()
+    X, kernel = 0.1 * rng.standard_normal((2100, 3)), Watched()
     features = FunctionTransformer(lambda rows: kernel(rows, rows[:2]))
     with threadpool_limits(2, user_api="blas"):
         exact = NadarayaWatsonRegressor(kernel=kernel, sigma=1.0)
