@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.stats import entropy
 from sklearn.base import ClassNamePrefixFeaturesOutMixin
+from sklearn.model_selection import PredefinedSplit
 from sklearn.utils import check_random_state
 
 from .._compat import Interval, RandomState, StrOptions, TypedTransformerMixin
@@ -45,9 +46,11 @@ from ._column_features import mapped
 _MOST_WHOLE = 2.0**53  # all smaller integers are exact in float64
 _MOST_ROWS, _MOST_ENTRIES = 2**14, 2**22  # limits on the size of the sample
 # With fewer rows per column, ``fit_transform`` returns cross-fitted rows. Only if the
-# error in the metrics of folds is below _STRONG times that of a constant, the metric of
-# all rows is considered.
-_ROWS_PER_COLUMN, _STRONG, _OPTIMISM, _TINY = 100, 0.3, 1.02, 1e-12
+# error in the metrics of folds is below _STRONG times that of a constant, or at least
+# _MOST_NOISE / sqrt(n) times this error below it, the metric of all rows is considered.
+_ROWS_PER_COLUMN, _STRONG, _MOST_NOISE = 100, 0.3, 10.0
+# It is used if the error of left-out rows is below _OPTIMISM times that of other rows.
+_OPTIMISM, _TINY = 1.02, 1e-12
 _MOST_QUERIES, _MOST_KEYS = 500, 1500  # predicted rows, and further rows, for errors
 
 
@@ -134,7 +137,8 @@ class MetricValue(SampleValue[Metric]):
         whole = mapped(metric.features, metric.components, X)
         error = _error_of_local_fits(whole, y, weights, by_class)
         found, of_folds = whole.copy(), 0.0
-        folds = _folds(fold_numbers(len(y), y if by_class else None, None))
+        numbers = fold_numbers(len(y), y if by_class else None, None)
+        folds = list(PredefinedSplit(numbers).split())
         for train, test in folds:
             rows = TrainingRows.of(
                 X[train],
@@ -147,7 +151,8 @@ class MetricValue(SampleValue[Metric]):
             moved = mapped(other.features, other.components, X)
             found[test] = _rotated(moved, whole, train, weights[train])[test]
             of_folds += error(moved, test, train) * len(test) / len(y)
-        if of_folds < _STRONG * _error_of_constant(y, weights, by_class):
+        strong = max(_STRONG, 1 - _MOST_NOISE / np.sqrt(len(y)))
+        if of_folds < strong * _error_of_constant(y, weights, by_class):
             every = np.random.default_rng(0).permutation(len(y))
             parts = every[:_MOST_QUERIES], every[_MOST_QUERIES:]
             of_whole, of_found = (
@@ -172,12 +177,6 @@ class MetricValue(SampleValue[Metric]):
             if optimism < _OPTIMISM or np.log(of_whole) + optimism < expected:
                 return whole
         return found
-
-
-def _folds(numbers: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the places of the rows outside and inside of each fold."""
-    every = range(int(numbers.max()) + 1)
-    return [(np.flatnonzero(numbers != k), np.flatnonzero(numbers == k)) for k in every]
 
 
 def _error_of_constant(y: np.ndarray, weights: np.ndarray, by_class: bool) -> float:
@@ -353,14 +352,14 @@ class LearnedMetric(
     ``fit``, transforms each training row by a metric that is learned without its fold,
     so that later steps of a pipeline do not judge themselves by rows that have shaped
     the metric. Next to a strong signal, small differences between these metrics would
-    be a large part of the errors. If local linear fits in the metrics of the folds have
-    an error e for the left-out rows that is less than 0.3 times that of a constant, the
-    metric of all rows is used if e / a < 1.02 or if :math:`\log a + e / a < \log b +
-    \max(c / b, 1) - 2 / \sqrt{n}`. Here a and b are the leave-one-out errors of the n
-    training rows in the metric of all rows and in those of the folds, and c is their
-    error if the row to be predicted is in the metric of all rows and most others are in
-    those of the folds. Both sides are negative log likelihoods of the errors of new
-    rows.
+    be a large part of the errors. Let e be the error of local linear fits in the
+    metrics of the folds for the left-out rows. If it is less than :math:`\max(0.3, 1 -
+    10 / \sqrt{n})` times the error of a constant for n rows, the metric of all rows is
+    used if e / a < 1.02 or if :math:`\log a + e / a < \log b + \max(c / b, 1) - 2 /
+    \sqrt{n}`. Here a and b are the leave-one-out errors of the training rows in the
+    metric of all rows and in those of the folds, and c is their error if the row to be
+    predicted is in the metric of all rows and most others are in those of the folds.
+    Both sides of the inequality are negative log likelihoods of the errors of new rows.
 
     ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The
     result is the same as after ``fit`` on all rows together, in the same order. To this

@@ -8,8 +8,15 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
-from sklearn_crt import LearnedMetric, LocalLinearClassifier, LocalLinearRegressor
+from sklearn_crt import (
+    LearnedMetric,
+    LocalLinearClassifier,
+    LocalLinearRegressor,
+    NadarayaWatsonClassifier,
+)
+from sklearn_crt.datasets import fetch_uci
 
 
 def test_many_rows_are_transformed_as_new_rows(rng):
@@ -78,6 +85,23 @@ def test_cells_of_a_design(columns):
     model = make_pipeline(metric, LocalLinearRegressor()).fit(X[train], y[train])
     error = np.sqrt(np.mean((model.predict(X[test]) - y[test]) ** 2))
     assert error < 1.1 * expected
+
+
+@pytest.mark.slow
+def test_many_classes_with_a_moderate_signal():
+    """The metrics of folds differ too much to compare chess positions in them."""
+    try:
+        X, y = fetch_uci("chess", return_X_y=True, download_if_missing=False)
+    except OSError:
+        pytest.skip("the chess data are not here")
+    order = np.random.default_rng(0).permutation(len(y))[:4000]
+    X, y = OneHotEncoder(sparse_output=False).fit_transform(X)[order], y[order]
+    metric = LearnedMetric(random_state=0)
+    rows = metric.fit(X[:2100], y[:2100]).transform(X)
+    model = NadarayaWatsonClassifier()
+    expected = model.fit(rows[:2100], y[:2100]).score(rows[2100:], y[2100:])
+    model = make_pipeline(metric, model).fit(X[:2100], y[:2100])
+    assert model.score(X[2100:], y[2100:]) > expected - 0.02
 
 
 def test_weights_and_types(rng):
