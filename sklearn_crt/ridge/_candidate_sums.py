@@ -363,8 +363,8 @@ class RidgeSums(MapSums[Solution]):
             before, score = score, solutions[best].score
             if width is None or width not in _ROUNDS:
                 continue
-            falls = not before - score < least_fall * abs(before)
-            if self.resizes and width == _ENOUGH and not falls:
+            hardly_falls = before - score < least_fall * abs(before)
+            if self.resizes and width == _ENOUGH and hardly_falls:
                 n_components = width
                 break
             limit = score + abs(score) * (_ROUNDS[width] - 1)

@@ -127,7 +127,9 @@ class RandomFeatureRidgeClassifier(
         Leave-one-out errors: mean squared errors of the predicted indicators, summed
         over the indicators, with the weights of the regression (see Notes). An error is
         infinite if it cannot be computed, or if a penalty of ``alpha="auto"`` is too
-        small for the variance of the indicators.
+        small for the variance of the indicators. With ``sigma="auto"`` and 1024 or more
+        features, values of ``sigma`` that are much worse than the best one are
+        discarded early; their errors are those of models with 128, 256 or 512 features.
     kernel_ : sampler, transformer or "linear"
         The fitted transformer that computes the features; its ``repr`` shows ``sigma``.
     sigma_ : float or ndarray of shape (n_features,)

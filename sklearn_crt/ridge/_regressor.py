@@ -139,7 +139,9 @@ class RandomFeatureRidge(
         Leave-one-out errors: mean squared errors of rows that are predicted by models
         fitted without them. An error is infinite if it cannot be computed, or if a
         penalty of ``alpha="auto"`` is too small for the variance of the targets (see
-        Notes).
+        Notes). With ``sigma="auto"`` and 1024 or more features, values of ``sigma``
+        that are much worse than the best one are discarded early; their errors are
+        those of models with 128, 256 or 512 features.
     noise_variance_ : float or ndarray of shape (n_outputs,)
         Estimated variance of the targets around their expectation: :math:`s^2` in the
         Notes. If :math:`s^2` is less than 1e-8 times the variance of the targets, it is
