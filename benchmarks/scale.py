@@ -130,7 +130,11 @@ def fit_on_cluster(name, n_rows, block, n_workers, kill_after=None):
         after = client.run(time.process_time)
         pids = set(client.run(os.getpid).values())
         if kill_after is not None and (not killed or killed[0] in pids):
-            raise RuntimeError("The fit ended before a worker was killed.")
+            raise RuntimeError(
+                "The fit ended before a worker was killed, because it was much faster "
+                "than the one before. Run the command again while no other programs "
+                "use the processors."
+            )
         processor = sum(after.values()) - sum(before.values())
         worker = max(client.run(peak_memory).values())
         client_memory = peak_memory()

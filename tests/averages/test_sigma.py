@@ -368,3 +368,28 @@ def test_number_of_queries_that_choose_sigma_and_the_penalty(
     X = rng.normal(size=(n_rows, 2))
     model.set_params(kernel=counted).fit(X, X[:, 0] + rng.normal(size=n_rows))
     assert len(slopes) == expected
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
+@pytest.mark.parametrize("table", ["levels", "weak", "wide", "offset", "weights"])
+def test_labels_select_the_same_sigma_in_single_precision(
+    kernel, table, rng, monkeypatch
+):
+    n, d = (60, 150) if table == "wide" else (400, 4)
+    X, weights = rng.standard_normal((n, d)), None
+    if table == "levels":
+        X = rng.integers(0, 3, (n, d)).astype(float)
+    elif table == "offset":
+        X += 1e4
+    elif table == "weights":
+        weights = 1e-50 * rng.exponential(size=n)
+    size = 0.3 if table == "weak" else 3.0
+    signal = size * np.sin(2 * (X[:, 0] - X[:, 0].mean())) + X[:, 1] - X[:, 1].mean()
+    y = (signal + rng.standard_normal(n) > 0).astype(int)
+    model = NadarayaWatsonClassifier(kernel=kernel)
+    found = clone(model).fit(X, y, sample_weight=weights)
+    name = "sklearn_crt.averages._sigma_choice._tolerates_single_precision"
+    monkeypatch.setattr(name, lambda kernel, rows: False)
+    expected = clone(model).fit(X, y, sample_weight=weights)
+    assert found.sigma_ == pytest.approx(expected.sigma_, rel=1e-6)
+    assert_allclose(found.predict_proba(X), expected.predict_proba(X), atol=1e-6)
