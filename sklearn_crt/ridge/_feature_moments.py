@@ -95,6 +95,12 @@ def apply_to_features(
 
 
 # -------------------------------------------------------------------------- moments
+def block_size(n_columns: int, dtype: np.dtype) -> int:
+    """Return the number of rows whose products are computed at once."""
+    most = _BLOCK_BYTES // max(1, n_columns * dtype.itemsize)
+    return max(_LEAST_ROWS, min(_ROWS_A_COLUMN * n_columns, most))
+
+
 @dataclass(frozen=True, eq=False)
 class Gram(Value):
     """A sum of products of rows, F'F, where F has one row per training row.
@@ -178,6 +184,10 @@ class Moments:
     most: np.ndarray  # (k,), maxima of Y
     eps: float  # machine epsilon of the dtype of the features
     n_rows: int  # number of rows, regardless of their weights
+    # rounding error of the Gram matrix, relative to its largest eigenvalue, if products
+    # were computed in single precision although the features are in double precision;
+    # otherwise 0
+    gram_eps: float = 0.0
 
     def __add__(self, other: Moments) -> Moments:
         """Return the moments of the combined rows."""
@@ -198,6 +208,7 @@ class Moments:
             most=np.maximum(self.most, other.most),
             eps=max(self.eps, other.eps),
             n_rows=self.n_rows + other.n_rows,
+            gram_eps=max(self.gram_eps, other.gram_eps),
         )
 
     def about_zero(self) -> Moments:
@@ -225,10 +236,15 @@ class MomentSums:
     Products are computed in the dtype of the features, for blocks of several chunks,
     and accumulated in float64. If all rows are in one block and there are fewer rows
     than features, the rows themselves are kept instead of their products.
+
+    If ``gram_eps`` is given, products are computed in single precision although the
+    features are in double precision. It is then the rounding error of the Gram matrix,
+    relative to its largest eigenvalue.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, gram_eps: float | None = None) -> None:
         self._weight, self._eps, self._n_rows = 0.0, 0.0, 0
+        self._gram_eps = gram_eps
         self._workspace = Workspace()
         self._n_in_block = 0
 
@@ -239,15 +255,17 @@ class MomentSums:
         dtype = Z.dtype if known else np.dtype(np.float64)
         dtype = type_for_weights(weights, dtype) if len(weights) else dtype
         Z = Z.astype(dtype, copy=False)
+        if self._gram_eps is not None and len(weights):
+            dtype = type_for_weights(weights, np.dtype(np.float32))
         if self._weight == 0:
             self._start(Z, Y, weights / (weights.sum() or 1.0))
         self._eps = max(self._eps, float(np.finfo(Z.dtype).eps))
         self._weight += float(weights.sum())
         self._n_rows += len(weights)
-        centred, targets, roots = self._space_for(len(Z), Z.dtype)
+        centred, targets, roots = self._space_for(len(Z), dtype)
         np.subtract(Z, self._z_shift.astype(Z.dtype), out=centred)
         residuals = Y - self._y_shift
-        self._z_sum += weights.astype(Z.dtype) @ centred
+        self._z_sum += weights.astype(dtype) @ centred
         self._y_sum += weights @ residuals
         np.minimum(self._least, Y.min(axis=0, initial=np.inf), out=self._least)
         np.maximum(self._most, Y.max(axis=0, initial=-np.inf), out=self._most)
@@ -255,7 +273,7 @@ class MomentSums:
             self._squares += weights @ np.square(residuals)
         roots[:] = np.sqrt(weights)
         if np.any(weights != 1):
-            centred *= roots[:, None].astype(Z.dtype)
+            centred *= roots[:, None].astype(dtype)
             residuals *= roots[:, None]
         targets[:] = residuals
 
@@ -274,8 +292,7 @@ class MomentSums:
     def _new_block(self, n_rows: int, dtype: np.dtype) -> None:
         """Allocate memory for the features and targets of a block of rows."""
         n_columns, n_outputs = self._cross.shape
-        most = _BLOCK_BYTES // max(1, n_columns * dtype.itemsize)
-        n_rows = max(n_rows, _LEAST_ROWS, min(_ROWS_A_COLUMN * n_columns, most))
+        n_rows = max(n_rows, block_size(n_columns, dtype))
         self._block = np.empty((n_rows, n_columns), dtype)
         self._targets = np.empty((n_rows, n_outputs))
         self._roots = np.empty(n_rows)  # square roots of the weights
@@ -337,6 +354,7 @@ class MomentSums:
             most=self._most,
             eps=self._eps,
             n_rows=self._n_rows,
+            gram_eps=self._gram_eps or 0.0,
         )
 
     def _centred_gram(self, z: np.ndarray) -> Gram:

@@ -113,8 +113,7 @@ class RandomFeatureRidge(
         training targets, and predictions with a larger standard deviation than the
         targets are shrunk towards the mean target (see Notes). Set it to False if
         targets outside this range are expected, for instance because of a trend, or if
-        predictions must equal ``features @ coef_ + intercept_``. Prediction is then
-        faster, because no standard deviations are computed.
+        predictions must equal ``features @ coef_ + intercept_``.
     metric : LearnedMetric or None, default=None
         A :class:`~sklearn_crt.LearnedMetric` that defines distances between rows. It is
         learned from the training rows and also scales the columns. The metric is
@@ -138,10 +137,10 @@ class RandomFeatureRidge(
             (n_sigmas, n_alphas, n_outputs)
         Leave-one-out errors: mean squared errors of rows that are predicted by models
         fitted without them. An error is infinite if it cannot be computed, or if a
-        penalty of ``alpha="auto"`` is too small for the variance of the targets (see
-        Notes). With ``sigma="auto"`` and 1024 or more features, values of ``sigma``
-        that are much worse than the best one are discarded early; their errors are
-        those of models with 128, 256 or 512 features.
+        penalty of ``alpha="auto"`` is too small for the variance of the targets or for
+        products in single precision (see Notes). With ``sigma="auto"`` and 1024 or more
+        features, values of ``sigma`` that are much worse than the best one are
+        discarded early; their errors are those of models with 128, 256 or 512 features.
     noise_variance_ : float or ndarray of shape (n_outputs,)
         Estimated variance of the targets around their expectation: :math:`s^2` in the
         Notes. If :math:`s^2` is less than 1e-8 times the variance of the targets, it is
@@ -191,6 +190,12 @@ class RandomFeatureRidge(
     the degrees of freedom t defined below: by chance, a fit explains a proportion of
     the noise variance with a standard deviation of about :math:`\sqrt{2t} / n`. For
     more than about a thousand rows, the factor hardly matters.
+
+    With more than 16,384 rows and ``sigma="auto"``, if the kernel is a name or a kernel
+    object, the Gram matrix is a sum of products in single precision if its rounding
+    error is at most a tenth of the penalty that is selected together with ``sigma``.
+    This takes half the time, and changed predictions by at most 3e-5 of their range on
+    ten tables.
 
     With ``sigma="auto"``, if the kernel is a name or a kernel object, there are further
     candidates with one sigma per column, which is small for columns that hardly affect
@@ -315,13 +320,16 @@ class RandomFeatureRidge(
         solution = value.solution
 
         def predictions(Z, part):
-            if not (variance or value.settings.clip):
-                return (solution.predict(Z),)
-            found = solution.variance(Z, part)
+            found = solution.variance(Z, part) if variance else None
             if not value.settings.clip:
-                return solution.predict(Z), found
-            mean = solution.predict(Z, found)
-            return np.clip(mean, solution.least, solution.most), found
+                mean = solution.predict(Z)
+            else:
+                limiting = found
+                if limiting is None:
+                    limiting = solution.variance_where_large(Z, part)
+                mean = solution.predict(Z, limiting)
+                mean = np.clip(mean, solution.least, solution.most)
+            return (mean,) if found is None else (mean, found)
 
         mean, *rest = apply_to_features(solution.sampler, rows, predictions)
         return mean, rest[0] if rest else None

@@ -591,7 +591,8 @@ def test_a_frozen_regressor_keeps_half_a_matrix_for_standard_deviations(n_rows, 
     model = RandomFeatureRidge(**options).fit(X, y)
     expected = model.predict(X + 0.1, return_std=True)
     model = pickle.loads(pickle.dumps(model.freeze()))
-    assert len(pickle.dumps(model)) < 1.3 * 4 * 300 * 301 / 2
+    leading = 300 // 16  # axes for the bounds of variances
+    assert len(pickle.dumps(model)) < 1.2 * 4 * 300 * (301 / 2 + leading)
     for one, other in zip(model.predict(X + 0.1, return_std=True), expected):
         assert_allclose(one, other, rtol=1e-6)
     outputs = np.c_[y, X[:, 2]]  # each with a penalty of its own
