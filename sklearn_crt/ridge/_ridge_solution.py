@@ -199,13 +199,16 @@ class Solution(Value):
         if np.any(self.prior):
             variance += np.multiply.outer(row_norms(centred, squared=True), self.prior)
             np.maximum(variance, 0, out=variance)  # rounding may make it negative
-        variance += self.mean_variance
+        return variance + self.mean_variance + self._unexplained(rows)
+
+    def _unexplained(self, rows: Rows | None) -> np.ndarray:
+        """Return the prior variances that landmarks do not explain, (n, k), or 0."""
         landmarks: Any = None
         if rows is not None and not isinstance(self.sampler, FrozenEstimator):
             landmarks = getattr(self.sampler, "_map_of_matrix", None)
-        if getattr(landmarks, "has_all_rows", False) and np.all(self.alpha > 0):
-            variance = variance + landmarks.unexplained(rows)[:, None] / self.alpha
-        return variance
+        if not getattr(landmarks, "has_all_rows", False) or np.any(self.alpha <= 0):
+            return np.zeros((1, 1))
+        return landmarks.unexplained(rows)[:, None] / self.alpha
 
     @cached_property
     def _variance_bounds(self) -> VarianceBounds | None:
@@ -240,9 +243,12 @@ class Solution(Value):
         centred = Z - self.z_mean
         found = (centred @ bounds.axes) ** 2 @ bounds.factors + self.mean_variance
         found += np.multiply.outer(row_norms(centred, squared=True), bounds.outside)
+        unexplained = self._unexplained(rows)
+        found += unexplained
         large = np.any(self._known_noise * found > _BELOW * self.spread, axis=1)
         if large.any():
-            found[large] = self.variance(Z[large])
+            unexplained = np.broadcast_to(unexplained, found.shape)[large]
+            found[large] = self.variance(Z[large]) + unexplained
         return found
 
     @property
