@@ -121,7 +121,7 @@ def costs(args):
     kinds = "fit, s", "predict, s", "memory, MiB"
     columns = ["estimator", *(f"{kind}: {size}" for kind in kinds for size in sizes)]
     place = max(0, len(sizes) - 2)
-    columns.append(f"R²: {sizes[place]}")
+    columns.append("R²")
     rows = [
         [f"``{name}``", *numbers(found), shown(found[place], 3)]
         for name, found in cells.items()

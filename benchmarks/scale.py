@@ -3,13 +3,13 @@
 A Dask cluster on this machine, with ``--workers`` processes of one thread, fits ridge
 regression with 256 features and the kernel averages of labels to rows of 20 columns in
 float32. Each worker draws its blocks of rows from a seed, so nothing is read from disk.
-For each number of rows, the table has seconds by the clock, processor seconds of all
-workers, rows per processor second, which depends less on what else the machine does,
-and the largest memory of a worker and of the process with the scheduler.
+For each number of rows, the first table has seconds by the clock, processor seconds of
+all workers, which depend less on what else the machine does, and the largest memory of
+a worker and of the process with the scheduler.
 
 Up to ``--most-killed`` rows, a fit is repeated in which one worker is killed after two
-fifths of the time; the table says whether the predictions of 10,000 other rows are
-the same to the last bit. Up to ``--most-in-memory`` rows, the table has the largest
+fifths of the time; the second table says whether the predictions of 10,000 other rows
+are the same to the last bit. Up to ``--most-in-memory`` rows, it has the largest
 difference of these predictions from those after ``fit`` in memory, relative to their
 range. Each fit runs in a process of its own. ``--cache`` keeps what was measured.
 """
@@ -176,60 +176,66 @@ def difference(found, expected):
     return f"{np.abs(found - expected).max() / np.ptp(expected):.0e}"
 
 
-def row(args, results, name, n_rows):
-    """Return a row of the table."""
+def rows_of(args, results, name, n_rows):
+    """Return a row of each table."""
     fit = measured(args, results, name, n_rows, "cluster")
-    rate = n_rows / fit["processor"]
-    lost = in_memory = "not run"
+    killed = lost = alone = apart = "not run"
     if n_rows <= args.most_killed:
         after = KILLED_AFTER * fit["seconds"]
         again = measured(args, results, name, n_rows, "killed", after)
-        same = difference(again["predictions"], fit["predictions"])
-        lost = f"{again['seconds']:,.0f} s, difference {same}"
+        killed = f"{again['seconds']:,.0f}"
+        lost = difference(again["predictions"], fit["predictions"])
     if n_rows <= args.most_in_memory:
-        alone = measured(args, results, name, n_rows, "memory")
-        apart = difference(fit["predictions"], alone["predictions"])
-        in_memory = f"{alone['processor']:,.0f} s, difference {apart}"
-    return [
-        f"``{CALLS[name]}``",
-        f"{n_rows:,}",
-        f"{fit['seconds']:,.0f} s",
-        f"{fit['processor']:,.0f} s",
-        f"{float(f'{rate:.2g}'):,.0f}",
-        f"{fit['worker']:,.0f} MiB",
-        f"{fit['client']:,.0f} MiB",
-        lost,
-        in_memory,
-        f"{fit['score']:.3f}",
+        in_memory = measured(args, results, name, n_rows, "memory")
+        alone = f"{in_memory['processor']:,.1f}"
+        apart = difference(fit["predictions"], in_memory["predictions"])
+    start = [f"``{CALLS[name]}``", f"{n_rows:,}"]
+    costs = [
+        f"{fit['seconds']:,.0f}",
+        f"{fit['processor']:,.0f}",
+        f"{1e6 * fit['processor'] / n_rows:.1f}",
+        f"{fit['worker']:,.0f}",
+        f"{fit['client']:,.0f}",
     ]
+    return [*start, *costs], [*start, killed, lost, alone, apart, f"{fit['score']:.3f}"]
 
 
 def scale(args):
-    """Print the table, and write it to the page with ``--write``."""
+    """Print the tables, and write them to the page with ``--write``."""
     results = {}
     if args.cache and args.cache.exists():
         results = json.loads(args.cache.read_text())
     cases = [(name, n_rows) for n_rows in sorted(args.rows) for name in args.models]
-    rows = {
-        case: row(args, results, *case)
+    found = {
+        case: rows_of(args, results, *case)
         for case in tqdm(cases, desc="fits", file=sys.stderr)
     }
-    columns = [
+    costs = [
         "estimator",
         "rows",
-        "time",
-        "processor time",
-        "rows per processor second",
-        "memory of a worker",
-        "memory of the scheduler",
-        "with a worker killed",
-        "processor time in memory",
+        "time, s",
+        "processor time, s",
+        "µs per row",
+        "worker, MiB",
+        "scheduler, MiB",
+    ]
+    checks = [
+        "estimator",
+        "rows",
+        "time with a worker killed, s",
+        "difference from that",
+        "processor time in memory, s",
+        "difference from that",
         "score",
     ]
-    by_model = [rows[name, n_rows] for name in args.models for n_rows in args.rows]
-    title = f"Fit with {args.workers} Dask workers, {D} columns in float32"
-    page = "scale.inc" if args.write else None
-    report([Table(title, columns, by_model)], facts(), page)
+    by_model = [found[name, n_rows] for name in args.models for n_rows in args.rows]
+    cluster = f"{args.workers} Dask workers, {D} columns in float32"
+    titles = f"Time and memory of a fit with {cluster}", f"Checks with {cluster}"
+    tables = [
+        Table(title, columns, list(rows))
+        for title, columns, rows in zip(titles, (costs, checks), zip(*by_model))
+    ]
+    report(tables, facts(), "scale.inc" if args.write else None)
 
 
 def facts():
