@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from sklearn_crt import RandomFeatureRidge, RandomFeatureRidgeClassifier
 from sklearn_crt.ridge import _candidate_sums
 
-N_ROWS = 20_000
+N_ROWS = 17_000
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +19,8 @@ def expected(X):
     return np.sin(X[:, 0]) + X[:, 1] * X[:, 2]
 
 
-def new_model(**options):
-    return RandomFeatureRidge(n_components=300, random_state=0, **options)
+def new_model(n_components=150, **options):
+    return RandomFeatureRidge(n_components=n_components, random_state=0, **options)
 
 
 def fitted(tolerated, monkeypatch, model, X, y, **options):
@@ -52,7 +52,7 @@ def test_predictions_hardly_change(case, rows, rng, errors_of_products, monkeypa
     elif case == "offset":
         X = X + 1e5
     elif case in ("labels", "few"):
-        model = RandomFeatureRidgeClassifier(n_components=300, random_state=0)
+        model = RandomFeatureRidgeClassifier(n_components=150, random_state=0)
         y = (y > (0 if case == "labels" else 4)).astype(int)
     found, models = [], []
     for tolerated in (_candidate_sums._TOLERATED, 0):
@@ -73,10 +73,10 @@ def test_targets_without_noise_need_double_precision(
 ):
     """The tiny penalties that they select do not tolerate products in single."""
     y, used = expected(rows), _candidate_sums._TOLERATED
-    model = fitted(used, monkeypatch, new_model(), rows, y)
+    model = fitted(used, monkeypatch, new_model(300), rows, y)
     found = model.predict(rows[N_ROWS:])
     assert set(errors_of_products) == {None}
-    single = fitted(np.inf, monkeypatch, new_model(), rows, y).predict(rows[N_ROWS:])
+    single = fitted(np.inf, monkeypatch, new_model(300), rows, y).predict(rows[N_ROWS:])
     errors = [np.abs(each - y[N_ROWS:]).max() for each in (found, single)]
     assert errors[1] > 3 * errors[0]
 
