@@ -169,8 +169,12 @@ class MetricValue(SampleValue[Metric]):
             # rows in the metrics of folds, they have at least that of rows in the
             # metric of all rows, which have shaped it. The difference must exceed two
             # standard errors of the logarithm of an error.
-            of_new = max(of_new, of_found)
-            expected = np.log(of_found) + of_new / of_found - 2 / np.sqrt(len(y))
+            of_new, margin = max(of_new, of_found), 2 / np.sqrt(len(y))
+            expected = np.log(of_found) + of_new / of_found - margin
+            # If this error is clearly larger than that of rows in the metrics of folds,
+            # these metrics do not agree with the metric of all rows.
+            if of_new > (1 + margin) * of_found:
+                return whole
             # If rows predict each other no better than left-out rows, the metric of all
             # rows has not adapted to their targets.
             optimism = of_folds / of_whole
@@ -360,6 +364,8 @@ class LearnedMetric(
     metric of all rows and in those of the folds, and c is their error if the row to be
     predicted is in the metric of all rows and most others are in those of the folds.
     Both sides of the inequality are negative log likelihoods of the errors of new rows.
+    The metric of all rows is also used if :math:`c > (1 + 2 / \sqrt{n})\, b`, because
+    the metrics of the folds then do not agree with it.
 
     ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The
     result is the same as after ``fit`` on all rows together, in the same order. To this
