@@ -223,9 +223,9 @@ def scale(args):
         "estimator",
         "rows",
         "time with a worker killed, s",
-        "difference from that",
+        "difference with a worker killed",
         "processor time in memory, s",
-        "difference from that",
+        "difference from a fit in memory",
         "score",
     ]
     by_model = [found[name, n_rows] for name in args.models for n_rows in args.rows]

@@ -391,7 +391,10 @@ class RidgeSums(MapSums[Solution]):
             given = self.settings.alpha
             penalties = solutions[best].alpha if isinstance(given, str) else given
             moments = reduce(add, on_part.moments[best])
-            tolerated = _tolerated_gram_eps(moments, penalties.min(), n_rows)
+            weights = part.given_weights
+            share = np.mean(weights) ** 2 / np.mean(weights**2)  # of the effective rows
+            sizes = n_rows, n_rows * float(share)
+            tolerated = _tolerated_gram_eps(moments, penalties.min(), *sizes)
         return replace(
             self,
             path=(chosen,),
@@ -415,12 +418,14 @@ class RidgeSums(MapSums[Solution]):
         merged = merged_rows(X, Y, weights, by_sign=n_groups == 2)
         if merged is not None:
             X, Y, weights = merged[:3]
+        # errors of the products of few distinct rows would not cancel
+        gram_eps = self.gram_eps if merged is None else None
 
         def groups_of(Y: np.ndarray) -> list[slice | np.ndarray]:
             return [slice(None)] if n_groups == 1 else [Y[:, 0] < 0, Y[:, 0] > 0]
 
         def add_up(part: slice) -> tuple[tuple[Moments, ...], ...]:
-            sums = [[MomentSums(self.gram_eps) for _ in range(n_groups)] for _ in path]
+            sums = [[MomentSums(gram_eps) for _ in range(n_groups)] for _ in path]
             Y_part, weights_part = Y[part], weights[part]
             for rows, features in chunks_of(path, X[part]):
                 some, groups = Y_part[rows], groups_of(Y_part[rows])
@@ -522,7 +527,9 @@ def sampled_rows(
     )
 
 
-def _tolerated_gram_eps(part: Moments, alpha: float, n_rows: int) -> float | None:
+def _tolerated_gram_eps(
+    part: Moments, alpha: float, n_rows: int, n_effective: float
+) -> float | None:
     """Return the rounding error of the Gram matrix of all rows in single precision.
 
     It is relative to the largest eigenvalue, and None if it is too large for a penalty
@@ -531,7 +538,7 @@ def _tolerated_gram_eps(part: Moments, alpha: float, n_rows: int) -> float | Non
     """
     largest = linalg.norm(part.gram.matrix()) * n_rows / part.n_rows  # an upper bound
     block = block_size(part.gram.n_features, np.dtype(np.float32))
-    error = float(np.finfo(np.float32).eps * np.sqrt(min(1.0, block / n_rows)))
+    error = float(np.finfo(np.float32).eps * np.sqrt(min(1.0, block / n_effective)))
     return error if error * largest <= _TOLERATED * alpha else None
 
 

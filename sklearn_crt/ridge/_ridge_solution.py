@@ -224,10 +224,11 @@ class Solution(Value):
             return None
         axes = np.asarray(self.axes[:, -n_leading:], np.float64)
         factors = self.factors[-n_leading:]
-        if np.any(self.prior):  # the axes that are left out have negative factors
-            return VarianceBounds(axes, factors, self.prior)
-        outside = self.factors.max(axis=0)
-        return VarianceBounds(axes, factors - outside, outside)
+        # With a prior, the axes that are left out have negative factors. An output with
+        # a penalty of 0 has no prior, even if the other outputs have one.
+        has_prior = self.prior > 0
+        outside = np.where(has_prior, self.prior, self.factors.max(axis=0))
+        return VarianceBounds(axes, factors - np.where(has_prior, 0, outside), outside)
 
     def variance_where_large(
         self, Z: np.ndarray, rows: Rows | None = None

@@ -54,18 +54,18 @@ def test_predictions_hardly_change(case, rows, rng, errors_of_products, monkeypa
     elif case in ("labels", "few"):
         model = RandomFeatureRidgeClassifier(n_components=150, random_state=0)
         y = (y > (0 if case == "labels" else 4)).astype(int)
-    found, models = [], []
+    found, models, scores = [], [], []
     for tolerated in (_candidate_sums._TOLERATED, 0):
         one = fitted(tolerated, monkeypatch, model, X, y, sample_weight=weights)
         predict = one.predict_proba if case in ("labels", "few") else one.predict
         found.append(predict(X[N_ROWS:]))
-        models.append((errors_of_products[-1], one.alpha_, one.loo_errors_))
+        scores.append(one.score(X[N_ROWS:], y[N_ROWS:]))
+        models.append((errors_of_products[-1], one.alpha_))
     assert models[0][0] > 0
     assert models[1][0] is None
     assert_allclose(models[0][1], models[1][1], rtol=1e-5)
     assert_allclose(found[0], found[1], atol=1e-4 * np.ptp(found[1]))
-    # penalties that are affected by rounding cannot be selected
-    assert np.all(np.isfinite(models[0][2]).sum() <= np.isfinite(models[1][2]).sum())
+    assert abs(scores[0] - scores[1]) < 1e-5
 
 
 def test_targets_without_noise_need_double_precision(
@@ -76,8 +76,12 @@ def test_targets_without_noise_need_double_precision(
     model = fitted(used, monkeypatch, new_model(300), rows, y)
     found = model.predict(rows[N_ROWS:])
     assert set(errors_of_products) == {None}
-    single = fitted(np.inf, monkeypatch, new_model(300), rows, y).predict(rows[N_ROWS:])
-    errors = [np.abs(each - y[N_ROWS:]).max() for each in (found, single)]
+    alpha = model.alpha_
+    single = fitted(np.inf, monkeypatch, new_model(300), rows, y)
+    # penalties that are affected by rounding cannot be selected
+    assert single.alpha_ > 3 * alpha
+    pair = found, single.predict(rows[N_ROWS:])
+    errors = [np.abs(each - y[N_ROWS:]).max() for each in pair]
     assert errors[1] > 3 * errors[0]
 
 
@@ -98,3 +102,32 @@ def test_few_rows_and_later_rows_use_double_precision(rows, rng, errors_of_produ
     value = new_model().fit(rows[:N_ROWS], y)._value.summed()
     assert errors_of_products[-1] is not None
     assert value.gram_eps is None
+
+
+@pytest.mark.parametrize("case", ["discrete", "large weights"])
+def test_errors_that_do_not_cancel(case, rows, rng, errors_of_products):
+    """Few distinct rows, and weights of which few count, need double precision."""
+    X, weights = rows[:N_ROWS], np.ones(N_ROWS)
+    if case == "discrete":
+        X = np.clip(np.round(X), -2, 2)
+    y = expected(X) + 0.1 * rng.normal(size=N_ROWS)
+    new_model().fit(X, y, weights)
+    is_single = errors_of_products[-1] is not None
+    assert is_single == (case != "discrete")
+    if case == "large weights":
+        equal = errors_of_products[-1]
+        weights[::100] = 50
+        new_model().fit(X, y, weights)
+        assert errors_of_products[-1] is None or errors_of_products[-1] > 2 * equal
+
+
+def test_penalties_below_the_rounding_error_cannot_be_selected(rows, rng, monkeypatch):
+    y = expected(rows)[:N_ROWS] + rng.normal(size=N_ROWS)
+    counts = []
+    for gram_eps in (None, 0.01):
+        monkeypatch.setattr(
+            _candidate_sums, "_tolerated_gram_eps", lambda *_, found=gram_eps: found
+        )
+        model = new_model().fit(rows[:N_ROWS], y)
+        counts.append(np.isfinite(model.loo_errors_).sum())
+    assert counts[1] < counts[0]

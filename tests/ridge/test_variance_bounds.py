@@ -59,3 +59,15 @@ def test_predictions_with_all_rows_as_landmarks(n_rows, rng):
     for each in (model, model.freeze()):
         mean = each.predict(queries)
         assert_allclose(mean, each.predict(queries, return_std=True)[0], rtol=1e-12)
+
+
+def test_outputs_with_and_without_a_penalty(rng):
+    """An output whose penalty is 0 has no prior variance, but the other one has."""
+    X = rng.normal(size=(60, 2))
+    Y = np.column_stack([expected(X), rng.normal(size=60)])
+    model = RandomFeatureRidge(n_components=500, sigma=0.3, alpha=[0.0, 1.0])
+    model.set_params(random_state=0).fit(X, Y)
+    queries = np.concatenate([X[:20], 4 * rng.normal(size=(200, 2))])
+    solution, Z = model._value.solution, model.kernel_.transform(queries)
+    exact, bound = solution.variance(Z), solution.variance_where_large(Z)
+    assert np.all(bound >= exact * (1 - 1e-4) - 1e-5 * exact.max())
