@@ -239,6 +239,7 @@ USERS = {  # the cases that groups stands for
 GROUPS = USERS | {
     "estimators": Group(groups.estimators, None, 5),
     "searches": Group(groups.searches, None, 3),
+    "waits": Group(groups.waits, None, 5),
     "couplings": Group(groups.couplings, "couplings.inc", 5),
     "averages": Group(
         averages, "nadaraya_watson.inc", 3, "as by default", time.perf_counter

@@ -5,14 +5,19 @@ of repetitions, and returns tables; its docstring goes above the first of them.
 """
 
 import copy
+import multiprocessing
 import pickle
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
+import warnings
 from functools import partial
 from itertools import product
 
 import numpy as np
+from joblib import cpu_count
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -24,6 +29,7 @@ from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
 from sklearn_crt import (
+    LearnedMetric,
     NadarayaWatsonClassifier,
     OPRFSampler,
     RandomFeatureRidge,
@@ -35,6 +41,7 @@ from sklearn_crt.extend import (
     StructuredSimplex,
     chi_law,
 )
+from sklearn_crt.tables import TableRegressor
 
 from .cases import BASELINE, TYPES, Case, gamma_of, make_maps, make_rows, of_sizes
 from .tables import Table, against_baseline, interleave
@@ -271,6 +278,120 @@ def searches(quick, repeats):
     rows = [[n, f"{seconds[n]:.2f}", f"{scores[n]:.3f}"] for n in ways]
     title = f"Selecting parameters on {n_rows:,} rows"
     return [Table(title, ["way", "seconds", "R²"], rows)]
+
+
+def waits(quick, repeats):
+    """What users wait for beside fits, each line beside what they would use instead.
+
+    The import beside that of scikit-learn's linear models, in a process of its own; a
+    fit on Dask beside partial_fit on the same blocks in memory; predictions of models
+    for raw tables beside those of ridge. Then, by the clock, small fits with two
+    threads of BLAS while other processes occupy the machine.
+    """
+    rows = [
+        imports(repeats),
+        dask_fit(quick, min(repeats, 3)),
+        table_predictions(quick, min(repeats, 3)),
+    ]
+    columns = ["what", "beside it", "seconds", "seconds beside it"]
+    tables = [Table("Imports, Dask and predictions, one thread", columns, rows)]
+    return [*tables, busy_fits(repeats)]
+
+
+def imports(repeats):
+    """Return the line of what an import adds to that of scikit-learn."""
+    both = {"ours": "import sklearn.linear_model, sklearn_crt"}
+    both["other"] = "import sklearn.linear_model"
+    seconds = {name: [] for name in both}
+    for repetition in range(repeats + 1):
+        for name, statement in both.items():
+            code = f"import time; {statement}; print(time.process_time())"
+            command = [sys.executable, "-c", code]
+            run = subprocess.run(command, capture_output=True, text=True, check=True)
+            if repetition > 0:  # the first reads files that are not yet in memory
+                seconds[name].append(float(run.stdout))
+    ours, other = (float(np.median(seconds[name])) for name in both)
+    names = "import sklearn_crt, after scikit-learn", "import sklearn.linear_model"
+    return [*names, f"{ours - other:.3f}", f"{other:.2f}"]
+
+
+def dask_fit(quick, repeats):
+    """Return the line of a fit of ridge on Dask that also selects sigma."""
+    import dask
+    import dask.array as da
+
+    from sklearn_crt import dask as crt_dask
+
+    n_rows, n_blocks = (4000, 4) if quick else (200_000, 20)
+    X, y = five_columns(n_rows, 20)
+    blocks = np.split(np.arange(n_rows), n_blocks)
+    arrays = [da.from_array(each, chunks=len(blocks[0])) for each in (X, y)]
+    model = RandomFeatureRidge(random_state=0)
+
+    def in_memory():
+        fitted = clone(model)
+        for rows in blocks:
+            fitted.partial_fit(X[rows], y[rows])
+        fitted.predict(X[:1])  # sums are solved when they are first needed
+
+    with dask.config.set(scheduler="synchronous"):
+        seconds = timed(
+            {"ours": lambda: crt_dask.fit(model, *arrays), "other": in_memory}, repeats
+        )
+    names = f"dask.fit of ridge, {n_rows:,} x 20", "partial_fit of the same blocks"
+    return [*names, *(f"{each:.2f}" for each in seconds.values())]
+
+
+def table_predictions(quick, repeats):
+    """Return the line of predictions for 10,000 rows after a fit on many rows."""
+    n_rows, n_queries = (2000, 200) if quick else (200_000, 10_000)
+    X, y = five_columns(n_rows + n_queries, 20)
+    models = {"ours": TableRegressor(random_state=0)}
+    models["other"] = RandomFeatureRidge(random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # which recommends ridge for so many rows
+        fitted = {n: m.fit(X[:n_rows], y[:n_rows]) for n, m in models.items()}
+    calls = {n: partial(m.predict, X[n_rows:]) for n, m in fitted.items()}
+    seconds = timed(calls, repeats)
+    names = f"{n_queries:,} predictions of TableRegressor, fitted to {n_rows:,} rows"
+    return [names, "RandomFeatureRidge", *(f"{each:.2f}" for each in seconds.values())]
+
+
+def five_columns(n_rows, d):
+    """Return rows, and noisy targets that depend on five of their columns."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n_rows, d))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + np.abs(X[:, 3]) + 0.5 * X[:, 4]
+    return X, y + 0.3 * rng.standard_normal(n_rows)
+
+
+def occupy():
+    """Use a processor until the process is stopped."""
+    while True:
+        pass
+
+
+def busy_fits(repeats):
+    """Return the table of small fits while all processors are in use."""
+    X, y = five_columns(240, 5)
+    models = [LearnedMetric(random_state=0), RandomFeatureRidge(random_state=0)]
+    models += [TableRegressor(random_state=0), HistGradientBoostingRegressor()]
+    fits = {type(model).__name__: partial(model.fit, X, y) for model in models}
+    start = multiprocessing.get_context("spawn").Process
+    others = [start(target=occupy, daemon=True) for _ in range(2 * cpu_count())]
+    for process in others:
+        process.start()
+    try:
+        seconds = {}
+        for n_threads in (1, 2):
+            with threadpool_limits(n_threads, user_api="blas"):
+                seconds[n_threads] = interleave(fits, repeats, time.perf_counter)
+    finally:
+        for process in others:
+            process.terminate()
+    columns = ["fit of 240 x 5 rows", "one thread of BLAS", "two threads"]
+    rows = [[name, *(f"{seconds[n][name]:.2f}" for n in (1, 2))] for name in fits]
+    return Table("Seconds on a busy machine", columns, rows)
 
 
 def sizes_of(ours, other):
