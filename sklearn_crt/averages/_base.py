@@ -266,15 +266,15 @@ class BaseNadarayaWatson(RowWeightsMixin, SimilarityMixin, SupervisedLifeCycle):
             )
 
     def _warn_of_coarse_features(self, keys):
-        """Warn if the exact kernel is clearly more accurate than the features."""
+        """Warn that the exact kernel is clearly better than the features."""
         found, name = keys.comparison, type(self).__name__
-        score = "accuracy" if keys.targets.are_labels else "R^2"
         warn(
             f"{keys.n_components} features are too few: on a sample of {found.n_rows} "
-            f"rows, the leave-one-out {score} is {found.of_features:.2f} with these "
-            f"features and {found.of_kernel:.2f} with the exact kernel. Use {name}(), "
-            f"or {name}(Prototypes({keys.n_components})) if there are too many rows to "
-            "store. Otherwise increase n_components, or try AnchoredRBFSampler.",
+            f"rows, the leave-one-out {found.score} is {found.of_features:.2f} with "
+            f"these features and {found.of_kernel:.2f} with the exact kernel. Use "
+            f"{name}(), or {name}(Prototypes({keys.n_components})) if there are too "
+            "many rows to store. Otherwise increase n_components, or try "
+            "AnchoredRBFSampler.",
             ApproximationWarning,
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, NamedTuple
 
@@ -64,8 +64,9 @@ _MOST_SQUARE, _MOST_RELATIVE = 1e12, 50.0
 OCTAVES_OF_SAMPLER = 2.0 ** np.arange(-2, 5)
 N_SAMPLED = 2000  # number of rows for a sampler, each of which is left out in turn
 # Features are compared with the exact kernel on this number of rows. They are too few
-# if the difference in accuracy, or in R^2, exceeds _COARSE.
-_N_COMPARED, _COARSE = 500, 0.1
+# if the difference in accuracy, or in R^2, exceeds _COARSE, or that in the log loss of
+# calibrated probabilities _COARSE_LOSS.
+_N_COMPARED, _COARSE, _COARSE_LOSS = 500, 0.1, 0.02
 _SEED = 0, 0, 0, 2  # seed of the sample of rows for a sampler
 # tolerance of the calibrations whose log losses are compared
 _COMPARED = 1e-5
@@ -467,13 +468,15 @@ class SampledRows:
 class Comparison(NamedTuple):
     """Scores of features and of the exact Gaussian kernel for rows that are left out.
 
-    They are accuracies for labels, and coefficients of determination for numbers.
+    They are accuracies or log losses for labels, and coefficients of determination for
+    numbers.
     """
 
+    score: str  # "accuracy", "log loss" or "R^2"
     of_features: float
     of_kernel: float
     n_rows: int  # number of rows from which these rows are predicted
-    are_coarse: bool  # whether the kernel is clearly more accurate
+    are_coarse: bool  # whether the kernel is clearly better
 
 
 def best_multiple_of_sampler(
@@ -514,50 +517,88 @@ def best_multiple_of_sampler(
         else:
             chosen = last_least(np.stack(errors) @ labelled.weights)
         best, own = float((best * steps)[chosen]), errors[chosen]
-    calibration = None
-    if labelled is not None:
-        own = mistakes(found[chosen], y)
-        calibration = Recalibration.of(found[chosen], labelled)
-    return best, _compared(sampler, rows, encoded, targets, own), calibration
+    if labelled is None:
+        return best, _compared_numbers(sampler, rows, encoded, targets, own), None
+    compared = _compared_labels(sampler, rows, encoded, targets, found[chosen])
+    return best, compared, Recalibration.of(found[chosen], labelled)
 
 
-def _compared(
+def _compared_numbers(
     sampler: BaseFeatureSampler,
     rows: SampledRows,
     encoded: np.ndarray,
     targets: Targets,
     errors: np.ndarray,
 ) -> Comparison:
-    """Return the scores of features, given their errors, and of the exact kernel."""
+    """Compare the R^2 of features, given their errors, with that of the kernel."""
     # encoded (n_rows, k), errors (n_rows,)
-    n_rows, seen = len(encoded), rows.seen
-    some = np.unique(np.linspace(0, n_rows - 1, _N_COMPARED).astype(int))
+    some, path = _kernel_sums(sampler, rows, encoded)
+    given = np.ones(len(some)), encoded[some], targets, rows.seen
+    of_kernel = [_errors_of_numbers(sums, *given) for sums in path]
+    found = _compared("R^2", errors[some], of_kernel, rows, some)
+    # where even the kernel predicts hardly anything, more features do not help
+    return found._replace(are_coarse=found.are_coarse and found.of_kernel > 0.1)
+
+
+def _compared_labels(
+    sampler: BaseFeatureSampler,
+    rows: SampledRows,
+    encoded: np.ndarray,
+    targets: Targets,
+    of_features: np.ndarray,
+) -> Comparison:
+    """Compare probabilities (n_rows, n_classes) of features with those of the kernel.
+
+    The log losses are compared if the accuracies differ little.
+    """
+    some, path = _kernel_sums(sampler, rows, encoded)
+    factors, share = _class_factors(encoded, rows.seen)[some], np.ones(len(some))
+    labelled = Batch(rows.few.X[some], rows.few.y[some], rows.few.weights[some])
+    of_kernel = [_probabilities_of(sums * factors, share, rows.seen) for sums in path]
+
+    def losses(found: np.ndarray) -> np.ndarray:
+        calibrated = Recalibration.of(found, labelled, tolerance=_COMPARED)(found)
+        return -np.log(calibrated[np.arange(len(some)), labelled.y])
+
+    comparisons = [
+        _compared(score, of(of_features[some]), list(map(of, of_kernel)), rows, some)
+        for score, of in (
+            ("accuracy", partial(mistakes, labels=labelled.y)),
+            ("log loss", losses),
+        )
+    ]
+    return next((each for each in comparisons if each.are_coarse), comparisons[0])
+
+
+def _kernel_sums(
+    sampler: BaseFeatureSampler, rows: SampledRows, encoded: np.ndarray
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Return some rows, and for each sigma their kernel sums without themselves."""
+    some = np.unique(np.linspace(0, len(encoded) - 1, _N_COMPARED).astype(int))
     X = rows.few.X.astype(np.float64, copy=False)
-    keys, own = Frame(sampler.sigma_).rows(X), encoded[some]
-    found, share = [], np.ones(len(some))
-    of_classes = _class_factors(encoded, seen)[some] if targets.are_labels else None
+    keys = Frame(sampler.sigma_).rows(X)
     path = path_sums(Gaussian(), keys.take(some), keys, encoded, OCTAVES, some, 0)
-    for (sums,) in path:
-        values = sums.values
-        if targets.are_labels:
-            values = values * of_classes
-            labels = rows.few.y[some]
-            found.append(mistakes(_probabilities_of(values, share, seen), labels))
-        else:
-            found.append(_errors_of_numbers(values, share, own, targets, seen))
+    return some, [sums.values for (sums,) in path]
+
+
+def _compared(
+    score: str,
+    of_features: np.ndarray,
+    of_kernel: list[np.ndarray],
+    rows: SampledRows,
+    some: np.ndarray,
+) -> Comparison:
+    """Compare the mean error of features with the lowest one of the exact kernel."""
+    # of_features (n_some,), of_kernel one (n_some,) per sigma
     weights = rows.few.weights[some]
     share = weights / weights.sum()
-    best = min(found, key=lambda each: float(share @ each))
-    gain = errors[some] - best
-    # where even the kernel predicts hardly anything, more features do not help
-    is_useful = targets.are_labels or share @ best < 0.9
-    are_coarse = is_useful and share @ gain > _COARSE and is_significant(gain, share, 3)
-    return Comparison(
-        of_features=1 - float(share @ errors[some]),
-        of_kernel=1 - float(share @ best),
-        n_rows=n_rows,
-        are_coarse=bool(are_coarse),
-    )
+    best = min(of_kernel, key=lambda each: float(share @ each))
+    gain, least = of_features - best, _COARSE_LOSS if score == "log loss" else _COARSE
+    are_coarse = share @ gain > least and is_significant(gain, share, 2.5)
+    ours, exact = float(share @ of_features), float(share @ best)
+    if score != "log loss":
+        ours, exact = 1 - ours, 1 - exact
+    return Comparison(score, ours, exact, len(rows.few.y), bool(are_coarse))
 
 
 def _class_factors(encoded, seen):

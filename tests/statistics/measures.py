@@ -34,6 +34,7 @@ class Labels(NamedTuple):
     """Results of a classifier for one draw."""
 
     excess: float  # log loss minus that of the best reference
+    is_stated: bool  # whether ``fit`` warned that features are too few
     expected: np.ndarray  # (n_classes,), sums of the probabilities
     observed: np.ndarray  # (n_classes,)
     n_effective: float
@@ -42,12 +43,14 @@ class Labels(NamedTuple):
 
 def measured(model: Any, draw: Draw) -> Numbers | Labels:
     """Return the results of an estimator that is fitted to the training rows."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of few rows, or of features for few columns
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         model = _fitted(model, draw)
+        is_stated = any("features are too few" in str(each.message) for each in caught)
         n = draw.n_effective, len(draw.y_new)
         if hasattr(model, "classes_"):
-            return Labels(*_labels(model, draw), *n)
+            excess, *totals = _labels(model, draw)
+            return Labels(excess, is_stated, *totals, *n)
         return Numbers(*_numbers(model, draw), *n)
 
 

@@ -2,7 +2,8 @@
 
 Each cell is an estimator on a table. It is fitted to several draws, and judged by means
 over them. A bound allows for what varies between draws, such that the probability that
-any cell of an implementation fails that keeps the contract is below ``RISK``.
+any cell of an implementation fails that keeps the contract is below ``RISK``. The log
+loss of random features is judged unless ``fit`` warned that there are too few of them.
 
 A new estimator is one line in ``estimators.py``, a new table one function in
 ``tables.py``. The cells of ``SHORT`` run in each test run, all others with ``-m slow``.
@@ -81,10 +82,12 @@ def faults_of_numbers(kind, table, found):
 
 def faults_of_labels(table, found):
     """Yield what is outside its bounds, for a classifier."""
-    excess, most = np.mean([each.excess for each in found]), MOST_EXCESS
-    most += excess_margin(found, LEVEL)
-    if not excess <= most:
-        yield f"log loss {excess:+.3f} above the reference, allowed {most:+.3f}"
+    # where random features are too few, ``fit`` has to say so
+    if judged := [each for each in found if not each.is_stated]:
+        excess = np.mean([each.excess for each in judged])
+        most = MOST_EXCESS + excess_margin(judged, LEVEL)
+        if not excess <= most:
+            yield f"log loss {excess:+.3f} above the reference, allowed {most:+.3f}"
     if any(each.n_effective < table.n_rows for each in found):
         return  # totals refer to the weighted population
     ratios, *bounds = total_bounds(found, allowed_total(table), LEVEL)
