@@ -1,5 +1,6 @@
 """Fixtures that many tests share."""
 
+import gc
 import json
 import os
 from collections import Counter, OrderedDict
@@ -14,6 +15,7 @@ if n_processes:
     n_threads = str(max(1, (os.cpu_count() or 1) // n_processes))
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(name, n_threads)
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # and do not spin meanwhile
 
 import numpy as np
 import pytest
@@ -77,6 +79,12 @@ def pytest_collection_modifyitems(config, items):
     }
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
+
+
+def pytest_collection_finish():
+    """Keep the garbage collector from looking at all the tests again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)  # before failures are counted
@@ -183,11 +191,16 @@ def shared_draws(monkeypatch):
 
 
 @pytest.fixture
-def few_folds(monkeypatch):
-    """Use few folds and trees where it does not matter how many there are."""
-    monkeypatch.setattr("sklearn_crt.life_cycle.out_of_fold._MOST_FOLDS", 3)
-    monkeypatch.setattr("sklearn_crt.life_cycle.out_of_fold._FOLDS_OF_MANY", 3)
+def given_folds(monkeypatch):
+    """Fit models for raw tables to ``n_folds`` folds, also if they have few rows."""
     monkeypatch.setattr("sklearn_crt.tables._blend._LEAST_FOLDS", {})
+
+
+@pytest.fixture
+def few_folds(given_folds, monkeypatch):
+    """Use few folds and trees where it does not matter how many there are."""
+    monkeypatch.setattr("sklearn_crt.life_cycle.out_of_fold._MOST_FOLDS", 2)
+    monkeypatch.setattr("sklearn_crt.life_cycle.out_of_fold._FOLDS_OF_MANY", 2)
     monkeypatch.setattr("sklearn_crt.tables._trees._MOST_TREES", 30)
 
 

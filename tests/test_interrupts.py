@@ -188,7 +188,7 @@ def run(*calls):
 
 
 INTERRUPTS = "interrupt_everywhere 2 4"
-FORKS = "fork_beside_threads 10", "fork_during_a_change"
+FORKS = "fork_beside_threads 4", "fork_during_a_change"
 
 
 @pytest.fixture(scope="module")

@@ -224,6 +224,7 @@ EXPENSIVE = [
     RandomFeatureRidgeClassifier(),
     RandomFeatureRidgeClassifier(n_components=20, random_state=0),
     RandomFeatureRidgeClassifier(n_components=20, sigma="scale", random_state=0),
+    RandomFeatureRidgeClassifier(TrigRBFSampler(n_components=30), sigma=1.0, alpha=1.0),
     RandomFeatureRidgeClassifier(AnovaSampler(), n_components=20, random_state=0),
     LearnedMetric(),
     LocalLinearClassifier(),
@@ -255,7 +256,9 @@ SHARED = [
     NadarayaWatsonRegressor(Prototypes(5)),
     LocalLinearClassifier(sigma=1.0, alpha=0.1),
     LocalLinearRegressor(Prototypes(5), sigma=1.0, alpha=0.1),
-    RandomFeatureRidgeClassifier(TrigRBFSampler(n_components=30), sigma=1.0, alpha=1.0),
+    RandomFeatureRidgeClassifier(
+        TrigRBFSampler(n_components=30), sigma=1.0, alpha=1.0, calibrate=False
+    ),
     RandomFeatureRidge("linear"),
     NadarayaWatsonClassifier("linear"),
 ]
@@ -263,7 +266,7 @@ SHARED = [
 
 @pytest.mark.parametrize("estimator", SHARED, ids=repr)
 def test_threads_share_an_estimator(rng, estimator):
-    X = rng.standard_normal((48, 4))
+    X = rng.standard_normal((24, 4))
     y = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(len(X))
     if not is_regressor(estimator):
         y = (y > 0).astype(int)

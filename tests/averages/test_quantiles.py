@@ -383,7 +383,13 @@ def test_standard_deviations_need_the_rows(kernel, rows):
         model.predict(Q, return_std=True)
 
 
-@pytest.mark.parametrize("model", [NadarayaWatsonRegressor(), LocalLinearRegressor()])
+@pytest.mark.parametrize(
+    "model",
+    [
+        NadarayaWatsonRegressor(),
+        pytest.param(LocalLinearRegressor(), marks=pytest.mark.slow),
+    ],
+)
 def test_intervals_where_rows_hardly_predict_the_targets(model):
     """Nearly constant predictions of left-out rows move away from their targets.
 

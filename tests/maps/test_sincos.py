@@ -92,7 +92,7 @@ extensions["found"] = sorted(known - wide if known & wide else known | wide)
 extensions["baseline"] = []
 config["SIMD Extensions"] = extensions
 np.show_config = lambda mode=None: config  # says the contrary of what is so
-sys.exit(pytest.main([sys.argv[1], "-q", "-p", "no:cacheprovider"]))
+sys.exit(pytest.main([sys.argv[1], "-qpno:cacheprovider"]))
 """
 
 
@@ -100,7 +100,7 @@ sys.exit(pytest.main([sys.argv[1], "-q", "-p", "no:cacheprovider"]))
 def test_the_same_by_the_other_way():
     """Tangents are vectors on processors with AVX-512 only."""
     command = [sys.executable, "-c", WITH_OR_WITHOUT, __file__]
-    environment = {**os.environ, _OTHER: "1"}
+    environment = {**os.environ, _OTHER: "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     run = subprocess.run(
         command, capture_output=True, text=True, check=False, env=environment
     )

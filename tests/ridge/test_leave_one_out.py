@@ -392,8 +392,8 @@ def test_probabilities_without_calibration_are_the_indicators(n_classes, table, 
 def test_probabilities_are_never_0_or_1(n_classes, rng):
     labels = np.repeat(np.arange(n_classes), 50)
     X = 10.0 * labels[:, None] + rng.standard_normal((50 * n_classes, 2))
-    model = RandomFeatureRidgeClassifier(random_state=0).fit(X, labels)
-    found = model.predict_proba(np.concatenate([X, 1e3 * X]))
+    model = RandomFeatureRidgeClassifier(n_components=200, random_state=0)
+    found = model.fit(X, labels).predict_proba(np.concatenate([X, 1e3 * X]))
     assert found.shape == (100 * n_classes, n_classes)
     assert_allclose(found.sum(axis=1), 1)
     if n_classes > 1:

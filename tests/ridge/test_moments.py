@@ -42,10 +42,11 @@ def test_fits_to_few_rows_need_little_memory(rng):
     assert len(pickle.dumps(model)) < 5e6
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("noise", [0.1, 1e-3, 0.0])
-@pytest.mark.parametrize("n_rows", [40, 500, 1100])
+@pytest.mark.parametrize("n_rows", [40, 300, 600])
 def test_what_a_model_stores(n_rows, noise, rng, monkeypatch):
-    X, D = rng.normal(size=(n_rows, 10)), 1024
+    X, D = rng.normal(size=(n_rows, 10)), 512
     y = np.sin(X[:, 0]) + noise * rng.normal(size=n_rows)
     ridge = RandomFeatureRidge(n_components=D, random_state=0)
     model = clone(ridge).fit(X, y)
@@ -64,7 +65,7 @@ def test_what_a_model_stores(n_rows, noise, rng, monkeypatch):
         found = model.predict_interval(queries)
         assert_allclose(found, limits, atol=1e-6 * np.ptp(y))
         if noise == 0.1:
-            assert len(pickle.dumps(model)) < size * needed + X.nbytes + 1e5
+            assert len(pickle.dumps(model)) < size * needed + X.nbytes + 3e4
         model.freeze()
 
 

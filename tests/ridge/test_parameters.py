@@ -95,9 +95,9 @@ def test_columns_grow_with_the_number_of_rows(n_rows, mean_weight, expected, rng
     ],
 )
 def test_few_features_where_more_do_not_help(size, kind, expected, rng):
-    X = rng.standard_normal((2600, 5))
+    X = rng.standard_normal((1600, 5))
     signal = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + np.abs(X[:, 3] + X[:, 4])
-    y = size * signal + rng.standard_normal(2600)
+    y = size * signal + rng.standard_normal(1600)
     cls = RandomFeatureRidge
     if kind == "labels":
         cls, y = RandomFeatureRidgeClassifier, y > np.median(y)
@@ -400,7 +400,7 @@ def test_parameters_out_of_range_or_without_effect(params, message, table):
 
 
 # --------------------------------------------------------------------- grid searches
-@pytest.mark.usefixtures("few_features")
+@pytest.mark.usefixtures("few_features", "few_folds")
 @pytest.mark.each_value
 @pytest.mark.parametrize("in_pipeline", [False, True])
 @pytest.mark.parametrize("kind", [RandomFeatureRidge, RandomFeatureRidgeClassifier])

@@ -42,7 +42,6 @@ SHORT = {
     ("ridge", "smooth 40"),
     ("ridge, ANOVA", "noise labels 40"),
     ("ridge, ANOVA", "smooth 20"),
-    ("table", "noise labels 40"),
 }
 LEVEL = RISK / (3 * len(CELLS))  # at most three bounds per cell
 

@@ -177,8 +177,8 @@ def test_numbers_in_a_metric(model, n_rows, rng):
 @pytest.mark.parametrize("columns", ["linear", "hats"])
 def test_slopes_in_a_metric_are_derivatives(columns, rng):
     """For a wide kernel, slopes are the derivatives of the predictions."""
-    X = rng.normal(size=(400, 3)) * [1, 10, 1]
-    y = 2 * X[:, 0] + 0.1 * rng.normal(size=400)
+    X = rng.normal(size=(220, 3)) * [1, 10, 1]
+    y = 2 * X[:, 0] + 0.1 * rng.normal(size=220)
     metric = LearnedMetric(method="agop", columns=columns, random_state=0)
     model = LocalLinearRegressor(sigma=1e-3, alpha=0.0, metric=metric).fit(X, y)
     rows, step = X[:20] + 1e-3, 1e-5
@@ -205,15 +205,15 @@ def test_labels_in_a_metric(model):
 
 def test_nothing_learned_from_noise(rng):
     """Probabilities are those of the classes, and predictions are the mean target."""
-    X = rng.normal(size=(240, 30))
+    X = rng.normal(size=(240, 15))
     y = (rng.random(240) < 0.25).astype(int)
     for model in (LocalLinearClassifier(), NadarayaWatsonClassifier()):
         model.set_params(metric=METRIC).fit(X, y)
-        found = model.predict_proba(rng.normal(size=(500, 30)))[:, 1]
+        found = model.predict_proba(rng.normal(size=(500, 15)))[:, 1]
         assert np.ptp(np.quantile(found, [0.05, 0.95])) < 0.25
     noise = rng.normal(size=240)
     model = LocalLinearRegressor(metric=METRIC).fit(X, noise)
-    assert model.predict(rng.normal(size=(500, 30))).std() < 0.3
+    assert model.predict(rng.normal(size=(500, 15))).std() < 0.3
 
 
 def test_a_metric_needs_all_rows_and_numbers(table):
@@ -271,8 +271,8 @@ def test_intervals_cover_rows_of_new_groups(model):
 )
 def test_labels_of_new_groups(model, rng):
     """The labels of a group are equal, and its columns say nothing of other groups."""
-    groups = np.repeat(np.arange(40), 10)
-    X = rng.normal(size=(400, 3)) * 0.1 + rng.normal(size=(40, 3))[groups]
+    groups = np.repeat(np.arange(40), 6)
+    X = rng.normal(size=(240, 3)) * 0.1 + rng.normal(size=(40, 3))[groups]
     y = rng.integers(0, 2, 40)[groups]
     new = rng.normal(size=(500, 3))
     certain = clone(model).fit(X, y).predict_proba(new)[:, 1]

@@ -45,7 +45,7 @@ def test_many_levels(n_levels, n, rng):
 
 
 @pytest.mark.usefixtures("few_folds")
-@pytest.mark.parametrize("levels, rows", [(6, 8), (130, 5)])
+@pytest.mark.parametrize("levels, rows", [(6, 8), (40, 5)])
 def test_levels_with_few_rows(levels, rows, rng):
     mean = 3 * rng.normal(size=levels)
     k = np.tile(np.repeat(np.arange(levels), rows), 2)

@@ -142,6 +142,7 @@ def box_table(rng, n=700):
     return pd.DataFrame(X, columns=["a", "b", "c"]), inside
 
 
+@pytest.mark.usefixtures("few_folds")
 def test_trees_of_groups(rng):
     """Rows of a group share an offset, which trees must not learn from the group."""
     X, inside = box_table(rng)
@@ -158,6 +159,7 @@ def test_trees_of_groups(rng):
         grouped.freeze().merge(grouped)
 
 
+@pytest.mark.usefixtures("few_folds")
 def test_trees_with_class_weights_and_weights_of_rows(rng):
     X, inside = box_table(rng)
     y = np.where(inside ^ (rng.random(700) < 0.05), "in", "out")
@@ -203,12 +205,14 @@ def test_geometric_means_of_probabilities(rng):
     assert np.isfinite([*weights, power]).all()
 
 
+@pytest.mark.usefixtures("given_folds")
 def test_classifiers_choose_the_better_mean(rng, value_of):
     """Where models are nearly certain, geometric means have smaller log losses."""
     X, y = fetch_uci("wifi", return_X_y=True)
     order = rng.permutation(len(y))
     (X, V), (y, truth) = ((each[order[:1200]], each[order[1200:]]) for each in (X, y))
-    model = TableClassifier(random_state=0).fit(X, y)
+    parts = ["ANOVA", "logistic", "local linear"]
+    model = TableClassifier(parts=parts, n_folds=4, random_state=0).fit(X, y)
     p = model.predict_proba(V)
     np.testing.assert_allclose(p.sum(axis=1), 1)
     assert sum(model.weights_.values()) == pytest.approx(1)
@@ -217,15 +221,18 @@ def test_classifiers_choose_the_better_mean(rng, value_of):
 
 
 # ------------------------------------------------------------------------- size
+@pytest.mark.usefixtures("given_folds")
 def test_frozen_models_are_small(rng):
     """No matrix with a row and a column per landmark, nor one copy per fold."""
     X = rng.normal(size=(900, 5))
     y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + (X[:, 3] > 0)
-    model = TableRegressor(random_state=0).fit(X, y + 0.1 * rng.normal(size=900))
+    model = TableRegressor(n_folds=2, random_state=0)
+    model.fit(X, y + 0.1 * rng.normal(size=900))
     assert model.weights_["ANOVA"] > 0
     assert len(pickle.dumps(model.freeze())) < 500_000
 
 
+@pytest.mark.usefixtures("few_folds")
 @pytest.mark.parametrize("kind", [TableRegressor, TableClassifier])
 def test_one_warning_of_repeated_rows(rng, kind):
     X = np.repeat(rng.normal(size=(150, 2)), 2, axis=0)

@@ -30,19 +30,21 @@ def box(n, seed=0):
     return X, inside + noise, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + noise
 
 
+@pytest.mark.usefixtures("given_folds")
 def test_trees_take_over_at_sharp_edges_only():
-    X, edges, smooth = box(2500)
+    X, edges, smooth = box(1800)
+    train, new = slice(800), slice(800, None)
     blend = TableRegressor(n_folds=2, random_state=0)
-    model = clone(blend).fit(X[:1500], edges[:1500])
-    peer = HistGradientBoostingRegressor(random_state=0).fit(X[:1500], edges[:1500])
-    errors = [np.square(m.predict(X[1500:]) - edges[1500:]) for m in (model, peer)]
+    model = clone(blend).fit(X[train], edges[train])
+    peer = HistGradientBoostingRegressor(random_state=0).fit(X[train], edges[train])
+    errors = [np.square(m.predict(X[new]) - edges[new]) for m in (model, peer)]
     assert np.mean(errors[0]) < 1.05**2 * np.mean(errors[1])
     assert model.weights_["trees"] > 0.5
     covered = [
-        np.mean((low <= edges[1500:]) & (edges[1500:] <= high))
-        for low, high in [model.predict_interval(X[1500:], coverage=0.9).T]
+        np.mean((low <= edges[new]) & (edges[new] <= high))
+        for low, high in [model.predict_interval(X[new], coverage=0.9).T]
     ]
-    assert abs(covered[0] - 0.9) < 4 * np.sqrt(0.09 * (1 / 1000 + 1 / 1500))
+    assert abs(covered[0] - 0.9) < 4 * np.sqrt(0.09 * (1 / 1000 + 1 / 800))
     found = model.effects(X[:50])
     np.testing.assert_allclose(
         found.values.sum(axis=1) + found.intercept, model.predict(X[:50]), atol=1e-10
@@ -52,10 +54,11 @@ def test_trees_take_over_at_sharp_edges_only():
         model.feature_importances_[:2].min() > 2 * model.feature_importances_[2:].max()
     )
 
-    other = clone(blend).fit(X[:1500], smooth[:1500])
+    other = clone(blend).fit(X[train], smooth[train])
     assert other.weights_["trees"] < 0.05
 
 
+@pytest.mark.usefixtures("given_folds")
 def test_trees_of_categories_and_missing_values(rng):
     n = 1200
     a, b = (rng.choice(["u", "v", "w", None], n) for _ in range(2))
@@ -75,12 +78,13 @@ def test_trees_of_categories_and_missing_values(rng):
     assert len(restored.predict(X[:1])) == 1
 
 
+@pytest.mark.usefixtures("few_folds")
 @pytest.mark.parametrize("part", ["ANOVA", "linear", "local linear", "trees"])
 @pytest.mark.parametrize("n", [1, 20, 45, 210])
 def test_single_parts(table, part, n):
     X, y = table
     if part == "local linear":
-        n = max(n, 3)  # a metric needs two rows, also without one fold
+        n = max(n, 4)  # a metric needs two rows, also without one fold
     options = {"parts": [part], "n_folds": 2, "random_state": 0}
     model = TableRegressor(**options).fit(X[:n], y[:n])
     assert model.weights_ == {part: 1.0}
@@ -94,6 +98,7 @@ def test_single_parts(table, part, n):
     assert labels.predict_proba(X).shape == (400, len(labels.classes_))
 
 
+@pytest.mark.usefixtures("few_folds")
 def test_parts_that_are_left_out(table):
     X, y = (part[:210] for part in table)
     without = ["ANOVA", "logistic", "local linear"]
@@ -110,8 +115,8 @@ def test_parts_that_are_left_out(table):
 
 @pytest.mark.usefixtures("few_folds")
 def test_trees_are_deterministic(monkeypatch):
-    monkeypatch.setattr("sklearn_crt.arrays.threads._FEW_ROWS_OF_TREES", 100)
-    X, edges, _ = box(500)
+    monkeypatch.setattr("sklearn_crt.arrays.threads._FEW_ROWS_OF_TREES", 50)
+    X, edges, _ = box(150)
     parts = ["ANOVA", "trees"]  # whose threads are not tested elsewhere
     model = TableRegressor(n_folds=2, parts=parts, random_state=3)
     first, second = (clone(model).fit(X, edges).predict(X) for _ in range(2))
