@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack, solve_triangular
+from sklearn.utils import gen_batches
 
 from ..life_cycle.fitted import Step, no_step
 from ._encoding import Encoding
 
 _ALL: Any = slice(None)
-_BLOCK = 1024  # number of rows for which kernel values are computed at a time
+BLOCK = 1024  # number of rows for which kernel values are computed at a time
 Order = Any  # 1, 2 or "all"
 
 
@@ -79,7 +80,7 @@ class ColumnKernels:
     ) -> np.ndarray:
         """Return kernels of terms between rows and landmarks, (n_chosen, n, m)."""
         out = np.empty((len(chosen), len(Z), len(self.points)), dtype)
-        for rows in row_blocks(len(Z)):
+        for rows in gen_batches(len(Z), BLOCK):
             for term, q in zip(out, chosen, strict=True):
                 table, places = self.tables(Z[rows], q, dtype)
                 term[rows] = table[places]
@@ -103,12 +104,6 @@ def _raw(A: np.ndarray, B: np.ndarray, is_score: np.ndarray) -> np.ndarray:
     np.negative(distances, out=distances)
     np.exp(distances, out=distances)
     return np.add(distances, smooth, out=distances)
-
-
-def row_blocks(n_rows: int) -> Iterator[slice]:
-    """Yield slices that divide the rows into blocks."""
-    for start in range(0, n_rows, _BLOCK):
-        yield slice(start, min(start + _BLOCK, n_rows))
 
 
 def anova_sum(
@@ -157,7 +152,7 @@ def combined(
 ) -> np.ndarray:
     """Return the ANOVA kernel of stored terms, (n_terms, n, m) -> (n, m)."""
     out, weights = np.empty(terms.shape[1:], terms.dtype), weights.astype(terms.dtype)
-    for rows in row_blocks(terms.shape[1]):
+    for rows in gen_batches(terms.shape[1], BLOCK):
         some = ((t[rows] * w, _ALL) for t, w in zip(terms, weights, strict=True))
         anova_sum(some, order, strength, out[rows])
     return out
@@ -188,7 +183,7 @@ class AnovaKernel:
                 table *= weight
                 yield table, places
 
-        for rows in row_blocks(len(Z)):
+        for rows in gen_batches(len(Z), BLOCK):
             anova_sum(terms(rows), self.order, self.strength, out[rows])
         return out
 
@@ -302,12 +297,15 @@ def learn_kernel(
     active = np.flatnonzero([varies[list(term)].any() for term in encoding.terms])
     if len(active) > _MOST_TERMS:
         some = EncodedRows(*(part[:_ROUGH_ROWS] for part in rows))
-        own = ColumnKernels.of(
-            points[:_ROUGH_POINTS], is_score, encoding.only(active).terms
-        )
+        terms = [encoding.terms[q] for q in active]
+        own = ColumnKernels.of(points[:_ROUGH_POINTS], is_score, terms)
         _, shares, _ = _rounds(own, some, _ROUGH_ROUNDS, no_step)
         active = np.sort(active[np.argsort(-shares, kind="stable")[:_MOST_TERMS]])
-    encoding = encoding.only(active)
+    encoding = replace(
+        encoding,
+        terms=tuple(encoding.terms[q] for q in active),
+        owners=tuple(encoding.owners[q] for q in active),
+    )
     own = ColumnKernels.of(points[:n_learning], is_score, encoding.terms)
     best, shares, search = _rounds(own, rows, _MOST_ROUNDS, step)
     for each in (2, "all") if order == "auto" else (order,):
@@ -357,7 +355,7 @@ def _total_effects(terms: np.ndarray, rows: EncodedRows, fit: _Fit) -> np.ndarra
     n, share = len(rows.Z), rows.weights / rows.weights.sum()
     weights = fit.weights.astype(np.float32)
     effects = np.empty((len(terms), n, a.shape[1]))
-    for part in row_blocks(n):
+    for part in gen_batches(n, BLOCK):
         first = np.tensordot(weights, terms[:, part], 1)
         first += 1
         for q, (term, weight) in enumerate(zip(terms, weights, strict=True)):

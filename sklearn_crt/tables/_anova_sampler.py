@@ -63,11 +63,15 @@ class AnovaMap:
         return self.root.shape[1] + len(self.linear.owners)
 
     def transform(self, V: np.ndarray) -> np.ndarray:
-        """Return the features of rows, (n, d) -> (n, m + p)."""
-        features = self._of_kernel(V)
-        if self.linear.blocks:
-            features = np.hstack([features, self.linear.transform(V)])
-        return features.astype(V.dtype, copy=False)
+        """Return the features of rows in their type, (n, d) -> (n, m + p)."""
+        return self.features(V).astype(V.dtype, copy=False)
+
+    def features(self, V: np.ndarray) -> np.ndarray:
+        """Return the features of rows in float64, (n, d) -> (n, m + p)."""
+        found = self._of_kernel(V)
+        if not self.linear.blocks:
+            return found
+        return np.hstack([found, self.linear.transform(V)])
 
     def _of_kernel(self, V: np.ndarray) -> np.ndarray:
         """Return the features without those of the linear terms, (n, m)."""

@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils import gen_batches
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..averages import NadarayaWatsonRegressor
@@ -26,7 +27,7 @@ from ..life_cycle.out_of_fold import (
 from ..life_cycle.supervised import SampleValue, balanced_factors
 from ..metric import LearnedMetric
 from ..rows.raw_table import CATEGORY
-from ._anova_kernel import row_blocks
+from ._anova_kernel import BLOCK
 from ._anova_sampler import AnovaMap, AnovaSampler
 from ._encoding import Encoding
 from ._error_scale import ScaledErrors
@@ -113,13 +114,6 @@ class Folds(NamedTuple):
         )
         return np.concatenate(found)
 
-    def stages(self, part: Part, rows: TableRows) -> list[np.ndarray]:
-        """Return predictions of each iteration of boosting for each fold."""
-        # -> (n_iterations, n, k) for each fold
-        return self.parallel(
-            delayed(_stages_without_fold)(part, rows, *pair) for pair in self.pairs
-        )
-
 
 def _without_fold(
     part: Part, rows: TableRows, train: np.ndarray, test: np.ndarray
@@ -150,7 +144,7 @@ def _anova_without_fold(
 
     ``columns`` are the encoded columns of all rows.
     """
-    P = _features_of(_map_for(sampler, rows.some(train)), rows.V)
+    P = _map_for(sampler, rows.some(train)).features(rows.V)
     inputs = {"ANOVA": P, "logistic": np.hstack([P, columns])}
     return {
         name: _without_fold(part, rows._replace(V=inputs[name]), train, test)
@@ -162,11 +156,6 @@ def _map_for(sampler: AnovaSampler, rows: TableRows) -> AnovaMap:
     """Return the feature map of a copy of the sampler that is fitted to the rows."""
     fitted = clone(sampler).fit(rows.V, rows.y, sample_weight=rows.weights)
     return fitted._value.solution
-
-
-def _features_of(anova: AnovaMap, V: np.ndarray) -> np.ndarray:
-    """Return the features of rows in float64."""
-    return anova.transform(V.astype(np.float64, copy=False))
 
 
 def blend_weights(
@@ -274,7 +263,7 @@ class Blend(NamedTuple):
             inside = self._replace(trend=None).predict(self.trend.inside(V))
             return inside + self.trend.beyond(V)[0][:, None]
         total = np.zeros((len(V), self.targets.n_classes or 1))
-        for rows in row_blocks(len(V)):
+        for rows in gen_batches(len(V), BLOCK):
             for name, found in self._predictions(V[rows]):
                 part = found if self.power is None else _logs(found)
                 total[rows] += self.weights[name] * part
@@ -321,7 +310,7 @@ class Blend(NamedTuple):
         mean = self.predict(V)
         found = [
             function(self.errors, np.hstack([mean[b], self.encoding.one_hot(V[b])]))
-            for b in row_blocks(len(V))
+            for b in gen_batches(len(V), BLOCK)
         ]
         return mean[:, 0], np.concatenate(found)
 
@@ -469,21 +458,12 @@ class BlendValue(SampleValue):
         shares = blend.importances(rows.V.shape[1])
         similar = similar_rows(learner.encoded, encoding.one_hot_sources, shares)
         if n_classes is None and "linear" in choices.parts:
-            blend = blend._replace(trend=_trend_of(encoding, rows, learner.encoded.V))
+            # numeric columns, and all further columns
+            k, Z = np.count_nonzero(encoding.is_score), learner.encoded.V
+            of_columns = Z[:, :k], Z[:, k:], encoding.one_hot_sources[:k]
+            trend = Trend.of(rows.V, rows.y, rows.weights, *of_columns)
+            blend = blend._replace(trend=trend)
         return blend._replace(similar=similar)
-
-
-def weighted_deviations(Z: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Return the standard deviation of each column."""
-    share = weights / weights.sum()
-    return np.sqrt(share @ np.square(Z - share @ Z))
-
-
-def _trend_of(encoding: Encoding, rows: TableRows, encoded: np.ndarray) -> Trend | None:
-    """Return the lines along which predictions continue outside of the data."""
-    k = np.count_nonzero(encoding.is_score)
-    parts = encoded[:, :k], encoded[:, k:], encoding.one_hot_sources[:k]
-    return Trend.of(rows.V, rows.y, rows.weights, *parts)
 
 
 class _Learner:
@@ -500,6 +480,8 @@ class _Learner:
         self.blend, self.rows, self.folds, self.step = blend, rows, folds, step
         self.names, self.targets = choices.parts, blend.targets
         self.encoded = rows._replace(V=blend.encoding.one_hot(rows.V))
+        self.are_few = len(rows.y) < _FEW  # all parts of each fold learn anew
+        self.are_many = len(rows.y) > _MANY  # there is a single set of test rows
         numbers = self.targets.n_classes is None
         metric = LearnedMetric(
             min(_MOST_AXES, self.encoded.V.shape[1]),
@@ -516,8 +498,9 @@ class _Learner:
         trees = Trees(tuple(categories), n_classes, random_state=choices.seed)
         self.trees = Part(self.targets, trees)
         self.ridge = part_of(self.targets, RIDGE, "linear")
-        self.parts_of_anova = {"ANOVA": self.ridge}
-        if not numbers:
+        # the parts that have the features of the ANOVA kernel
+        self.parts_of_anova = {"ANOVA": self.ridge} if "ANOVA" in self.names else {}
+        if "logistic" in self.names:
             self.parts_of_anova["logistic"] = logistic_part(self.targets)
         self.found: dict[str, np.ndarray] = {}  # predictions for the test rows
         # the parts that need not be fitted again to all rows
@@ -525,30 +508,14 @@ class _Learner:
         # number of test rows from which the metric was not learned, None for all
         self.n_unseen: int | None = None
 
-    @property
-    def names_of_anova(self) -> list[str]:
-        """The parts that have the features of the ANOVA kernel."""
-        return [name for name in self.parts_of_anova if name in self.names]
-
-    @property
-    def are_few(self) -> bool:
-        """Whether each fold learns everything anew, for all parts."""
-        return len(self.rows.y) < _FEW
-
-    @property
-    def are_many(self) -> bool:
-        """Whether there is a single set of test rows."""
-        return len(self.rows.y) > _MANY
-
     def with_one_part(self) -> Blend:
         """Return a blend of a single part, for few rows."""
         name, rows = self.names[0], self.rows
         part, inputs = self.trees, rows
         if name in {"ANOVA", "logistic"}:
-            name = "ANOVA"
-            self.names = (name,)
+            name, self.parts_of_anova = "ANOVA", {"ANOVA": self.ridge}
             anova = _map_for(self.sampler, rows)
-            ridge = self.ridge.fitted(rows._replace(V=_features_of(anova, rows.V)))
+            ridge = self.ridge.fitted(rows._replace(V=anova.features(rows.V)))
             parts = self._parts_with(anova, ridge, None)
         else:
             if name in {"linear", "local linear"}:
@@ -579,7 +546,7 @@ class _Learner:
     def with_all_parts(self) -> Blend:
         """Return the weighted average of all parts."""
         names, parts = self.names, dict[str, Part]()
-        of_anova = self._anova_parts() if self.names_of_anova else None
+        of_anova = self._anova_parts() if self.parts_of_anova else None
         self.step()
         if "linear" in names:
             parts |= self._linear_part()
@@ -590,7 +557,7 @@ class _Learner:
         tested = self.encoded.some(self.folds.tested)
         blend = _with_weights(self.blend, self.found, tested, self.n_unseen)
         weights = dict.fromkeys(names, 0.0) | blend.weights
-        if of_anova is not None and any(map(weights.get, self.names_of_anova)):
+        if of_anova is not None and any(map(weights.get, self.parts_of_anova)):
             anova, ridge, P = of_anova
             logistic = None
             if weights.get("logistic"):
@@ -622,8 +589,7 @@ class _Learner:
 
     def _found_by_few(self) -> dict[str, np.ndarray]:
         """Return predictions with a kernel that is learned anew in each fold."""
-        parts = {name: self.parts_of_anova[name] for name in self.names_of_anova}
-        given = self.sampler, parts, self.rows, self.encoded.V
+        given = self.sampler, self.parts_of_anova, self.rows, self.encoded.V
         found = self.folds.parallel(
             delayed(_anova_without_fold)(*given, *pair) for pair in self.folds.pairs
         )
@@ -637,15 +603,15 @@ class _Learner:
             return *self._anova_parts_of_many(), None
         rows, folds = self.rows, self.folds
         anova = _map_for(self.sampler, rows)
-        P = _features_of(anova, rows.V)
+        P = anova.features(rows.V)
         ridge = self.ridge.fitted(rows._replace(V=P))
         if self.are_few:
             self.found |= self._found_by_few()
             return anova, ridge, P
-        if "ANOVA" in self.names:
+        if "ANOVA" in self.parts_of_anova:
             found = ridge_without_folds(ridge.model, P, rows, folds.pairs)
             self.found["ANOVA"] = ridge.bounded(found)
-        if "logistic" in self.names_of_anova:
+        if "logistic" in self.parts_of_anova:
             columns = rows._replace(V=np.hstack([P, self.encoded.V]))
             part = self.parts_of_anova["logistic"]
             same = [part] * len(folds.pairs)
@@ -661,10 +627,10 @@ class _Learner:
         options = {"classes": np.unique(rows.y)} if labels else {}
 
         def features(chosen: np.ndarray) -> np.ndarray:
-            return _features_of(anova, rows.V[chosen])
+            return anova.features(rows.V[chosen])
 
         def add(chosen: np.ndarray) -> None:
-            for b in row_blocks(len(chosen)):
+            for b in gen_batches(len(chosen), BLOCK):
                 some = rows.some(chosen[b])
                 ridge.model.partial_fit(
                     features(chosen[b]), some.y, sample_weight=some.weights, **options
@@ -672,9 +638,9 @@ class _Learner:
 
         add(train)
         P = features(test)
-        if "ANOVA" in self.names:
+        if "ANOVA" in self.parts_of_anova:
             self.found["ANOVA"] = ridge.predict(P)
-        if "logistic" in self.names_of_anova:
+        if "logistic" in self.parts_of_anova:
             columns = np.hstack([P, self.encoded.V[test]])
             part = self.parts_of_anova["logistic"]
             chosen = train[: part.most_rows]
@@ -705,7 +671,8 @@ class _Learner:
 
     def _compact(self, part: Part, rows: TableRows) -> Part:
         """Return the linear part with what predictions and importances need."""
-        spreads = weighted_deviations(rows.V, rows.weights)
+        share = rows.weights / rows.weights.sum()
+        spreads = np.sqrt(share @ np.square(rows.V - share @ rows.V))
         self.blend = self.blend._replace(spreads=spreads)
         return part._replace(model=LinearModel.of(part.model))
 
@@ -728,18 +695,19 @@ class _Learner:
             stages = _stages_without_fold(trees, self.rows, train, test)
             n_best = self._best_size([stages], usual)
         n_most = min(len(stages), 2 * n_best if n_best < usual else n_best + usual // 4)
-        others = self.folds._replace(pairs=self.folds.pairs[1:])
-        of_folds = [
-            stages[:n_most],
-            *others.stages(self._trees_of(n_most), self.rows),
-        ]
+        others = self.folds.parallel(
+            delayed(_stages_without_fold)(self._trees_of(n_most), self.rows, *pair)
+            for pair in self.folds.pairs[1:]
+        )
+        of_folds = [stages[:n_most], *others]
         n_best = self._best_size(of_folds, min(usual, n_most))
         self.found["trees"] = np.concatenate([each[n_best - 1] for each in of_folds])
         return self._trees_of(n_best)
 
     def _trees_of(self, n_iterations: int) -> Part:
         """Return the unfitted boosting part with a number of iterations."""
-        return self.trees._replace(model=self.trees.model.with_size(n_iterations))
+        model = clone(self.trees.model).set_params(n_iterations=n_iterations)
+        return self.trees._replace(model=model)
 
     def _best_size(self, of_folds: Sequence[np.ndarray], usual: int) -> int:
         """Return the best number of iterations, given predictions in some folds.

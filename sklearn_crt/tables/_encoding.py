@@ -196,18 +196,6 @@ class Encoding(Value):
         columns, codes = self._indicators
         return np.hstack([encoded[:, self.is_score], encoded[:, columns] == codes])
 
-    def only(self, chosen: np.ndarray) -> Encoding:
-        """Return a copy with only the chosen terms."""
-        terms = tuple(self.terms[q] for q in chosen)
-        owners = tuple(self.owners[q] for q in chosen)
-        return Encoding(
-            columns=self.columns,
-            terms=terms,
-            owners=owners,
-            groups=self.groups,
-            special=self.special,
-        )
-
 
 def _special_values(values: np.ndarray) -> list[float]:
     """Return repeated extreme values that are far from all others.

@@ -97,17 +97,15 @@ class Trend:
         """Return what is added to predictions, and its standard deviation, (n,)."""
         gaps = self._gaps(V)
         variance = np.einsum("snk,sk->n", gaps**2, self.deviations**2)
-        return self._changes(gaps).sum(axis=1), np.sqrt(variance)
+        changes = np.einsum("snk,sk->nk", gaps, self.slopes)
+        return changes.sum(axis=1), np.sqrt(variance)
 
     def effects(self, V: np.ndarray) -> np.ndarray:
         """Return what each column adds to predictions, (n, n_columns)."""
         found = np.zeros(V.shape)
-        found[:, self.sources] = self._changes(self._gaps(V))
+        gaps = self._gaps(V)
+        found[:, self.sources] = np.einsum("snk,sk->nk", gaps, self.slopes)
         return found
-
-    def _changes(self, gaps: np.ndarray) -> np.ndarray:
-        """Return what each column with a line adds to predictions, (n, k)."""
-        return np.einsum("snk,sk->nk", gaps, self.slopes)
 
     def _gaps(self, V: np.ndarray) -> np.ndarray:
         """Return the distances from both ends of the ranges, (2, n, k)."""

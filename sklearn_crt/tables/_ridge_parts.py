@@ -62,12 +62,14 @@ class AnovaModel(Value):
 
     def features(self, V: np.ndarray) -> np.ndarray:
         """Return the features of rows in float64, (n, n_features)."""
-        return self.map.transform(V.astype(np.float64, copy=False))
+        return self.map.features(V)
 
     def predict(self, features: np.ndarray) -> np.ndarray:
         """Return numbers or class probabilities of ridge regression, (n, k)."""
         scores = features @ self.coef + self.intercept
-        return _predictions(scores, self.limits, self.link)
+        if self.link is not None:
+            return self.link.probabilities(scores)
+        return np.clip(scores, *self.limits)
 
     predict_proba = predict
 
@@ -140,13 +142,6 @@ class LinearModel(Value):
         return np.clip(Z @ self.coef + self.intercept, *self.limits)
 
 
-def _predictions(
-    scores: np.ndarray, limits: tuple[np.ndarray, np.ndarray], link: Any
-) -> np.ndarray:
-    """Return numbers or class probabilities, given scores of ridge regression."""
-    return np.clip(scores, *limits) if link is None else link.probabilities(scores)
-
-
 def ridge_without_folds(
     ridge: Any, Z: np.ndarray, rows: TableRows, pairs: Sequence[tuple[Any, Any]]
 ) -> np.ndarray:
@@ -174,16 +169,14 @@ def ridge_without_folds(
         mean = sums[m] / sums[m, m]
         sums = sums - np.outer(sums[m], mean)
         gram = sums[:m, :m] + solution.alpha[0] * np.eye(m)
-        coef = _solved(gram, sums[:m, m + 1 :])
+        cross = sums[:m, m + 1 :]
+        try:
+            coef = linalg.solve(gram, cross, assume_a="pos", check_finite=False)
+        except linalg.LinAlgError:  # nearly singular
+            coef = linalg.lstsq(gram, cross, check_finite=False)[0]
         scores = (Z[test] - mean[:m]) @ coef + mean[m + 1 :]
-        limits = solution.least, solution.most
-        found.append(_predictions(scores, limits, link))
+        if link is not None:
+            found.append(link.probabilities(scores))
+        else:
+            found.append(np.clip(scores, solution.least, solution.most))
     return np.concatenate(found)
-
-
-def _solved(gram: np.ndarray, cross: np.ndarray) -> np.ndarray:
-    """Return the solution of normal equations, which may be nearly singular."""
-    try:
-        return linalg.solve(gram, cross, assume_a="pos", check_finite=False)
-    except linalg.LinAlgError:
-        return linalg.lstsq(gram, cross, check_finite=False)[0]

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 
 from .._compat import boosting_scores, gains_of_columns
 from ..arrays.threads import openmp_for_rows
@@ -58,10 +58,10 @@ class Trees(BaseEstimator):
         self._n_columns = V.shape[1]
         self._levels = [_frequent_levels(V[:, j]) for j in self.categories]
         self._edges = [_bin_edges(V[:, j], sample_weight) for j in self._numbers]
-        most = self._most_iterations(_AT_FIRST)
+        usual, _ = self.sizes
         options: dict[str, Any] = {
-            "max_iter": self.n_iterations or most,
-            "learning_rate": min(_RATE * _AT_FIRST / most, _MOST_RATE),
+            "max_iter": self.n_iterations or usual,
+            "learning_rate": min(_RATE * _AT_FIRST / usual, _MOST_RATE),
             "min_samples_leaf": min(max(len(V) // 20, 5), _LARGEST_LEAF),
             "categorical_features": [*range(len(self.categories))] or None,
             "early_stopping": False,
@@ -85,16 +85,9 @@ class Trees(BaseEstimator):
     @property
     def sizes(self) -> tuple[int, ...]:
         """Numbers of iterations to try in turn, until one is large enough."""
-        return self._most_iterations(_AT_FIRST), self._most_iterations(_MOST)
-
-    def with_size(self, n_iterations: int) -> Trees:
-        """Return an unfitted copy with a number of iterations."""
-        return clone(self).set_params(n_iterations=n_iterations)
-
-    def _most_iterations(self, most: int) -> int:
-        """Return the largest number of iterations, at most the given one."""
         n_trees = 1 if (self.n_classes or 1) == 2 else self.n_classes or 1
-        return min(most, max(_LEAST_ITERATIONS, _MOST_TREES // n_trees))
+        most = max(_LEAST_ITERATIONS, _MOST_TREES // n_trees)
+        return min(_AT_FIRST, most), min(_MOST, most)
 
     def staged(self, V: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the predictions after each iteration, (n, 1) or (n, n_classes)."""
@@ -147,7 +140,9 @@ class Trees(BaseEstimator):
         of_categories = zip(self._levels, self.categories, strict=True)
         of_numbers = zip(self._edges, self._numbers, strict=True)
         found = [_codes(levels, V[:, j]) for levels, j in of_categories]
-        found += [_bins(edges, V[:, j]) for edges, j in of_numbers]
+        for edges, j in of_numbers:
+            bins = np.searchsorted(edges, V[:, j])
+            found.append(np.where(np.isnan(V[:, j]), np.nan, bins))
         return np.column_stack(found) if found else np.zeros((len(V), 1))
 
 
@@ -165,11 +160,6 @@ def _bin_edges(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
             return distinct[:-1] / 2 + distinct[1:] / 2
     levels = np.arange(1, _MOST_BINS) / _MOST_BINS
     return np.unique(weighted_quantiles(weights[None], values, levels))
-
-
-def _bins(edges: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the positions of the bins of numbers; missing values remain missing."""
-    return np.where(np.isnan(values), np.nan, np.searchsorted(edges, values))
 
 
 def _frequent_levels(values: np.ndarray) -> np.ndarray:
