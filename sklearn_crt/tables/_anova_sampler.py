@@ -25,12 +25,12 @@ from ._anova_kernel import (
     AnovaKernel,
     EncodedRows,
     LearnedKernel,
+    LinearTerms,
     cholesky_with_jitter,
     combined,
     learn_kernel,
 )
 from ._encoding import Encoding
-from ._linear_terms import LinearTerms
 
 # number of landmarks if neither the sampler nor an estimator sets it
 _N_COMPONENTS = 800

@@ -32,8 +32,18 @@ from ._anova_sampler import AnovaMap, AnovaSampler
 from ._encoding import Encoding
 from ._error_scale import ScaledErrors
 from ._extrapolation import Trend
-from ._parts import LOCAL, RIDGE, Part, TableRows, TargetRange, logistic_part, part_of
-from ._ridge_parts import AnovaModel, LinearModel, ridge_without_folds
+from ._parts import (
+    LOCAL,
+    RIDGE,
+    AnovaModel,
+    LinearModel,
+    Part,
+    TableRows,
+    TargetRange,
+    logistic_part,
+    part_of,
+    ridge_without_folds,
+)
 from ._trees import Trees
 
 _MOST_AXES = 20  # limit on the number of columns in the learned metric

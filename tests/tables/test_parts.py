@@ -12,8 +12,13 @@ from sklearn_crt import RandomFeatureRidge, RandomFeatureRidgeClassifier
 from sklearn_crt.datasets import fetch_uci
 from sklearn_crt.tables import AnovaSampler, TableClassifier, TableRegressor
 from sklearn_crt.tables._blend import Blend, Folds, _with_weights, geometric_weights
-from sklearn_crt.tables._parts import TableRows, TargetRange
-from sklearn_crt.tables._ridge_parts import AnovaModel, LinearModel, ridge_without_folds
+from sklearn_crt.tables._parts import (
+    AnovaModel,
+    LinearModel,
+    TableRows,
+    TargetRange,
+    ridge_without_folds,
+)
 from sklearn_crt.tables._trees import Trees
 
 from .test_anova_sampler import mixed_table
