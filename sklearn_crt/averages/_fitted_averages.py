@@ -73,10 +73,6 @@ class RowAverages(Averages[KernelRows]):
     sigma_parameter: Sigma
     statistics: Statistics = _NO_ROWS
 
-    @property
-    def _is_auto(self) -> bool:
-        return is_auto(self.sigma_parameter)
-
     def _read(self, *tables: tuple[Rows, Array]) -> Statistics:
         """Return statistics that include additional weighted rows."""
         sigma, statistics = self.sigma_parameter, self.statistics
@@ -87,8 +83,8 @@ class RowAverages(Averages[KernelRows]):
 
     def _first_sigma(self) -> float | np.ndarray:
         """Return ``sigma``, or the value whose multiples are tried for ``"auto"``."""
-        parameter = "scale" if self._is_auto else self.sigma_parameter
-        return resolve_sigma(parameter, self.statistics)
+        given = self.sigma_parameter
+        return resolve_sigma("scale" if is_auto(given) else given, self.statistics)
 
     def fitted(self, batch: Batch, step: Step = no_step) -> Self:
         """Return the averages after choosing ``sigma``, which later rows may change."""
@@ -139,7 +135,8 @@ class ExactAverages(RowAverages):
             known=None,
             seen=added(self.seen, new),
         )
-        if not self._is_auto:  # raises ValueError if sigma has the wrong shape
+        # raises ValueError if sigma has the wrong shape
+        if not is_auto(self.sigma_parameter):
             keys = value._keys(resolve_sigma(self.sigma_parameter, value.statistics))
             keys.frame(batch.X)[0].check(batch.X)
         return value
@@ -166,12 +163,12 @@ class ExactAverages(RowAverages):
 
     def _learn(self, step: Step = no_step) -> KernelRows:
         """Choose the ``sigma`` and the targets with the lowest leave-one-out error."""
-        first, is_given = self._first_sigma(), not self._is_auto
-        is_given = is_given and len(self.targets.candidates()) == 1
+        first, selects_sigma = self._first_sigma(), is_auto(self.sigma_parameter)
+        is_fit = len(self.targets.candidates()) > 1
+        is_given = not (selects_sigma or is_fit)
         if is_given and not self.targets.is_wide(self.parts[0][0].shape[1]):
             return self._keys(first)
         X, y, weights = map(to_host, joined_parts(self.parts))
-        is_fit = len(self.targets.candidates()) > 1
         few = DrawnRows.of(weights, N_KEYS_OF_FITS if is_fit else N_KEYS)
         X, y = taken(X, few.places), y[few.places]
         frame, kind = self._keys(first).frame(X)
@@ -184,8 +181,8 @@ class ExactAverages(RowAverages):
             rows,
             targets.encode(y, few.weights, np.float64, rows),
             targets,
-            len(weights) if self._is_auto else rows.shape[0],
-            OCTAVES if self._is_auto else np.ones(1),
+            len(weights) if selects_sigma else rows.shape[0],
+            OCTAVES if selects_sigma else np.ones(1),
             weights_of_first=lambda n: few.first(n).weights,
         )
         return self._keys(first * best.multiple, best.targets)

@@ -27,6 +27,7 @@ from ..samplers._kernel_parameter import (
     ROW_KERNEL_CONSTRAINTS,
     RowKernelLike,
     copied_sigma,
+    is_auto,
     row_kernel,
 )
 from ._fitted_averages import RowAverages
@@ -366,7 +367,7 @@ class PrototypeAverages(RowAverages):
     @property
     def _is_left_out(self):
         """Whether ``sigma`` or a penalty is chosen by the error on held-out rows."""
-        return self._is_auto or len(self.targets.candidates()) > 1
+        return is_auto(self.sigma_parameter) or len(self.targets.candidates()) > 1
 
     def _some(self, whole):
         """Return the rows that are held out to choose ``sigma`` and the targets."""
@@ -418,7 +419,7 @@ class PrototypeAverages(RowAverages):
 
     def _best(self, points, sigma, left, targets):
         """Return the multiple of sigma and the targets with the lowest error."""
-        octaves = WIDE_OCTAVES if self._is_auto else np.ones(1)
+        octaves = WIDE_OCTAVES if is_auto(self.sigma_parameter) else np.ones(1)
         frame, kind = self._frame(points, left.X, sigma)
         left = left._replace(X=frame.rows(as_kind(left.X, kind)))
         rows = frame.rows(as_kind(points.centers.points, kind))

@@ -512,7 +512,8 @@ class SampleValue(LearnedValue[S]):
     choices: Any  # named tuple of the parameters, the seed and the kinds of columns
     # usually a RowSample; None before the first rows and after freezing
     sample: Any = None
-    most_rows: ClassVar[int] = 2**12
+    most_rows: ClassVar[int] = 2**12  # of the sample
+    most_entries: ClassVar[int] = 2**62  # of the sample, but it has two rows or more
 
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
         X, y, weights = map(to_host, batch[:3])
@@ -524,14 +525,10 @@ class SampleValue(LearnedValue[S]):
                 y,
                 weights,
                 seed=self.choices.seed,
-                size=self._most_rows(X.shape[1]),
+                size=max(2, min(self.most_rows, self.most_entries // X.shape[1])),
                 n_before=self.n_before,
             )
         return replace(self, sample=sample, known=None)
-
-    def _most_rows(self, n_columns: int) -> int:
-        """Return the maximum number of rows in the sample."""
-        return self.most_rows
 
     def __add__(self, other: Self) -> Self:
         if self.sample is None:

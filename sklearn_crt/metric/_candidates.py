@@ -10,13 +10,15 @@ import numpy as np
 from scipy.linalg import eigh
 
 from .._compat import cached_property
+from ..arrays.namespaces import row_chunks
 from ..arrays.threads import with_one_blas_thread
+from ..arrays.validation import as_kind
 from ..averages._local_fits import LocalLinear
 from ..averages._sigma_choice import Best, best_multiple
 from ..averages._target_columns import OneHot, RegressionTargets
 from ..life_cycle.fitted import Step, no_step
 from ..maps import Gaussian
-from ..rows import Frame
+from ..rows import Frame, Rows
 from ..rows.statistics import varying_columns
 from ..samplers._column_sigmas import STAGES, most_evidence
 from ._column_features import ColumnFeatures
@@ -56,6 +58,7 @@ class TrainingRows:
     targets: np.ndarray  # (n_rows, n_outputs), one-hot for labels, standardised
     eps: float  # machine epsilon of the dtype in which the rows were given
     by_class: bool  # whether the targets are labels
+    n_held: int  # number of rows that are predicted in the comparison
 
     @classmethod
     def of(
@@ -78,6 +81,7 @@ class TrainingRows:
         varies, mean, deviation = varying_columns(targets, weights)
         targets = (targets[:, varies] - mean) / deviation
         codes = codes if by_class else targets
+        least, most = (int(share * len(X)) for share in _SHARES)
         return cls(
             X=X,
             weights=weights,
@@ -85,13 +89,8 @@ class TrainingRows:
             targets=targets,
             eps=eps,
             by_class=by_class,
+            n_held=min(_MOST_HELD, max(least, min(most, _ENOUGH))),
         )
-
-    @cached_property
-    def n_held(self) -> int:
-        """Number of rows that are predicted in the comparison."""
-        least, most = (int(share * len(self.X)) for share in _SHARES)
-        return min(_MOST_HELD, max(least, min(most, _ENOUGH)))
 
 
 class Parameters(NamedTuple):
@@ -114,6 +113,15 @@ class Metric:
     slopes: np.ndarray  # (n_components, n_columns), mean derivatives of the output
     metric: np.ndarray  # (n_columns, n_columns), mean products of derivatives
     deviation: np.ndarray  # (n_columns,), zero for constant columns
+
+    def mapped(self, X: Rows) -> np.ndarray:
+        """Return the products of features and components, computed block by block."""
+        # -> (n_rows, n_components)
+        out = np.empty((X.shape[0], len(self.components)), X.dtype)
+        for rows in row_chunks(X, self.components.shape[1]):
+            some = as_kind(X[rows], np.ndarray)
+            out[rows] = self.features(some) @ self.components.T.astype(X.dtype)
+        return out
 
 
 def best_metric(

@@ -9,10 +9,7 @@ import numpy as np
 
 from .._compat import cached_property
 from .._values import Value
-from ..arrays.namespaces import row_chunks
-from ..arrays.validation import as_kind
 from ..life_cycle.intervals import weighted_quantiles
-from ..rows import Rows
 from ..rows.statistics import varying_columns
 
 _LIMIT = 4.0  # bound of softly clipped scores, in standard deviations
@@ -148,16 +145,6 @@ def _between_knots(
     beyond = share - inside
     factor = _LIMIT / np.hypot(_LIMIT, beyond)  # factor**3 is the derivative
     return left, inside + factor * beyond, factor**3 / width
-
-
-def mapped(features: ColumnFeatures, components: np.ndarray, X: Rows) -> np.ndarray:
-    """Return the products of the features and components, computed block by block."""
-    # components (r, n_features) -> (n_rows, r)
-    out = np.empty((X.shape[0], len(components)), X.dtype)
-    for rows in row_chunks(X, components.shape[1]):
-        some = as_kind(X[rows], np.ndarray)
-        out[rows] = features(some) @ components.T.astype(X.dtype)
-    return out
 
 
 def softly_clipped(scores: np.ndarray) -> np.ndarray:

@@ -26,7 +26,6 @@ from ..life_cycle.fitted import (
 from ..life_cycle.out_of_fold import fold_numbers
 from ..life_cycle.supervised import BatchesMixin, SampleValue, TargetsLifeCycle
 from ..rows import (
-    Rows,
     TableLike,
     are_labels,
     as_numbers,
@@ -41,10 +40,8 @@ from ._candidates import (
     best_local_fits,
     best_metric,
 )
-from ._column_features import mapped
 
 _MOST_WHOLE = 2.0**53  # all smaller integers are exact in float64
-_MOST_ROWS, _MOST_ENTRIES = 2**14, 2**22  # limits on the size of the sample
 # With fewer rows per column, ``fit_transform`` returns cross-fitted rows. Only if the
 # error in the metrics of folds is below _STRONG times that of a constant, or at least
 # _MOST_NOISE / sqrt(n) times this error below it, the metric of all rows is considered.
@@ -67,6 +64,8 @@ class MetricValue(SampleValue[Metric]):
 
     kind: str = "integers"  # kind of targets
     owner: ClassVar[str] = "LearnedMetric"
+    most_rows: ClassVar[int] = 2**14
+    most_entries: ClassVar[int] = 2**22
 
     def plus(self, batch: Batch, step: Step = no_step) -> MetricValue:
         y, kind = to_host(batch.y), _target_kind(batch.y)
@@ -94,9 +93,6 @@ class MetricValue(SampleValue[Metric]):
                 "strings, booleans or integers in one column, and numbers as floats."
             )
         return (kinds - {"integers"} or kinds).pop()
-
-    def _most_rows(self, n_columns: int) -> int:
-        return max(2, min(_MOST_ROWS, _MOST_ENTRIES // n_columns))
 
     @property
     def by_class(self) -> bool:
@@ -134,7 +130,7 @@ class MetricValue(SampleValue[Metric]):
         if not by_class:
             columns = "hats" if metric.features.has_hats else "linear"
             parameters = parameters._replace(method=metric.method, columns=columns)
-        whole = mapped(metric.features, metric.components, X)
+        whole = metric.mapped(X)
         error = _error_of_local_fits(whole, y, weights, by_class)
         found, of_folds = whole.copy(), 0.0
         numbers = fold_numbers(len(y), y if by_class else None, None)
@@ -148,7 +144,7 @@ class MetricValue(SampleValue[Metric]):
                 seed=parameters.seed,
             )
             other = best_metric(rows, parameters, no_step)
-            moved = mapped(other.features, other.components, X)
+            moved = other.mapped(X)
             found[test] = _rotated(moved, whole, train, weights[train])[test]
             of_folds += error(moved, test, train) * len(test) / len(y)
         strong = max(_STRONG, 1 - _MOST_NOISE / np.sqrt(len(y)))
@@ -563,7 +559,7 @@ class LearnedMetric(
         model, rows = self._query(X, "fit_transform")
         refuse_device(model, rows, "")
         value = model._value
-        found = model._features(rows)
+        found = model._value.solution.mapped(rows)
         n_rows, n_columns = found.shape[0], model.n_features_in_
         metric = value.solution
         if n_rows < _ROWS_PER_COLUMN * n_columns and metric.method != "none":
@@ -600,7 +596,7 @@ class LearnedMetric(
         """
         model, rows = self._query(X, "transform")
         refuse_device(model, rows, "")
-        return to_namespace_of(model._features(rows), X)
+        return to_namespace_of(model._value.solution.mapped(rows), X)
 
     def _slopes_before(self, slopes: np.ndarray, rows: Any) -> np.ndarray:
         """Return derivatives by the columns of validated rows, by the chain rule.
@@ -620,12 +616,7 @@ class LearnedMetric(
 
     def _mapped(self, rows: Any) -> Array:
         """Transform validated rows, regardless of the configured output container."""
-        return to_namespace_of(self._features(rows), rows)
-
-    def _features(self, X: Rows) -> np.ndarray:
-        """Return the transformed validated rows, whatever ``set_output`` requests."""
-        metric = self._value.solution
-        return mapped(metric.features, metric.components, X)
+        return to_namespace_of(self._value.solution.mapped(rows), rows)
 
     def __sklearn_tags__(self):
         """Return scikit-learn's tags: targets may have several outputs."""

@@ -537,7 +537,7 @@ def _tolerated_gram_eps(
     each is at most about the machine epsilon, are independent, so they partly cancel.
     """
     largest = linalg.norm(part.gram.matrix()) * n_rows / part.n_rows  # an upper bound
-    block = block_size(part.gram.n_features, np.dtype(np.float32))
+    block = block_size(len(part.z_mean), np.dtype(np.float32))
     error = float(np.finfo(np.float32).eps * np.sqrt(min(1.0, block / n_effective)))
     return error if error * largest <= _TOLERATED * alpha else None
 

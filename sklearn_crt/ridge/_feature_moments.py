@@ -121,13 +121,6 @@ class Gram(Value):
         return cls(products=rows.T @ rows)
 
     @property
-    def n_features(self) -> int:
-        """The number of features, D."""
-        array = self.products if self.root is None else self.root
-        assert array is not None
-        return array.shape[1]
-
-    @property
     def trace(self) -> float:
         """The sum of squares of all entries of F."""
         if self.root is not None:

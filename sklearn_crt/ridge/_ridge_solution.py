@@ -341,7 +341,7 @@ class Regression:
         self._spans_all = True  # whether the axes span all rows, not just training rows
         # those of classifiers are random combinations
         self._is_orthonormal = penalty is None and not self._shared
-        n_features = gram.n_features
+        n_features = len(moments.z_mean)
         draws = np.eye(min(n_features, _COMBINED))
         if n_features > _COMBINED:
             draws = np.random.default_rng(0).standard_normal((n_features, _COMBINED))
@@ -458,6 +458,7 @@ class Regression:
 
         self._lacks_class = False
         self.log_losses = self._log_losses(left_out) if self._shared else None
+        self._cautious = self._increased()
         self.left_out = left_out(self.best)
         self._axes, self._factors = self.vectors, inverse[:, self.best]
         self._prior = self._prior_outside
@@ -531,9 +532,7 @@ class Regression:
     @cached_property
     def best(self) -> np.ndarray:
         """Index of the best penalty for each output, (k,); the largest wins a tie."""
-        values = self._cautious_errors
-        if self.log_losses is not None:
-            values = self._cautious_losses[:, None]
+        values = self._cautious
         near = values <= values.min(axis=0) * (1 + _TIE)
         index = np.argmax(np.where(near, self.alphas[:, None], -1), axis=0)
         return np.broadcast_to(index, self._total.shape)
@@ -547,32 +546,24 @@ class Regression:
         ``alpha="auto"``, both are increased as described at ``_CAUTION``.
         """
         if self.log_losses is not None:
-            return float(self._cautious_losses[self.best[0]])
+            return float(self._cautious[self.best[0], 0])
         total = np.where(self._total > 0, self._total, 1)
-        return float(np.sum(self._cautious_errors.min(axis=0) / total))
+        return float(np.sum(self._cautious.min(axis=0) / total))
 
-    @property
-    def _cautious_errors(self) -> np.ndarray:
-        """The errors, increased for fits that may explain more noise by chance."""
-        if self._shared:
-            return self.errors
-        return self.errors * (1 + self._caution)[:, None]
+    def _increased(self) -> np.ndarray:
+        """Return what is compared, increased for fits that may explain noise by chance.
 
-    @property
-    def _cautious_losses(self) -> np.ndarray:
-        """The log losses, increased in the same way; infinite where they are nan."""
-        assert self.log_losses is not None
+        These are the errors or, for classifiers, the log losses.
+        """
+        # -> (n_alphas, k), or (n_alphas, 1) for classifiers
+        caution = np.zeros(len(self.alphas))  # the relative increase of squared errors
+        if self._is_auto and not self._lacks_class:
+            used = self.n_rows - self._n_fixed - self.freedom
+            caution = _CAUTION * (np.sqrt(2 * np.maximum(used, 0)) / self.n_rows)
+        if self.log_losses is None:
+            return self.errors * (1 + caution)[:, None]
         losses = np.where(np.isnan(self.log_losses), np.inf, self.log_losses)
-        return losses + self._caution / 2
-
-    @property
-    def _caution(self) -> np.ndarray:
-        """The relative increase of squared errors, (n_alphas,)."""
-        if not self._is_auto or self._lacks_class:
-            return np.zeros(len(self.alphas))
-        used = self.n_rows - self._n_fixed - self.freedom
-        chance: np.ndarray = np.sqrt(2 * np.maximum(used, 0)) / self.n_rows
-        return _CAUTION * chance
+        return (losses + caution / 2)[:, None]
 
     @property
     def _noise(self) -> np.ndarray:

@@ -79,17 +79,17 @@ class GaussianProcess:
             raise np.linalg.LinAlgError
         return Z, R, factor, lapack.dpotrs(factor, self.targets)[0]
 
-    def value(self, parameters: np.ndarray, common: np.ndarray) -> float:
-        """Return the negative log evidence per row plus a penalty."""
-        try:
-            return self._with_solution(parameters, common)[0]
-        except np.linalg.LinAlgError:
-            return _FAILED
+    def value(self, parameters: np.ndarray, common: np.ndarray) -> tuple[Any, Any, Any]:
+        """Return the negative log evidence per row plus a penalty.
 
-    def _with_solution(self, parameters: np.ndarray, common: np.ndarray) -> Any:
-        """Return the value, the variances of the targets, and what ``_solve`` does."""
+        Further results are the variances of the targets, and what ``_solve`` returns;
+        they are None if the solution fails.
+        """
         n = len(self.X)
-        solution = self._solve(parameters)
+        try:
+            solution = self._solve(parameters)
+        except np.linalg.LinAlgError:
+            return _FAILED, None, None
         _, _, factor, solved = solution
         sizes = np.maximum(np.sum(self.targets * solved, axis=0) / n, _LEAST_SIZE)
         log_det = 2 * np.log(np.diagonal(factor)).sum()
@@ -108,10 +108,9 @@ class GaussianProcess:
         sum is computed by expanding the square.
         """
         n = len(self.X)
-        try:
-            value, sizes, solution = self._with_solution(parameters, common)
-        except np.linalg.LinAlgError:
-            return _FAILED, np.zeros(parameters.size)
+        value, sizes, solution = self.value(parameters, common)
+        if solution is None:
+            return value, np.zeros(parameters.size)
         Z, R, factor, solved = solution
         gap, penalty = parameters[:-1] - common, self.penalty / n
         W = lapack.dpotri(factor, overwrite_c=1)[0]
@@ -160,7 +159,7 @@ def most_evidence(
         if not parameters.size:
             starts = np.full((_COMMON.size, d + 1), math.log(_NOISE[0]))
             starts[:, :-1] = np.log(_COMMON * math.sqrt(2 / d))[:, None]
-            losses = [process.value(start, start[:-1]) for start in starts]
+            losses = [process.value(start, start[:-1])[0] for start in starts]
             parameters = starts[np.argmin(losses)]
             common = parameters[:-1].copy()
             bounds = [(v - _RANGE[0], v + _RANGE[1]) for v in common]

@@ -87,7 +87,14 @@ class MapSums(LearnedValue[S]):
 
     # -------------------------------------------------------------- life cycle
     def plus(self, batch: Batch, step: Step = no_step) -> Self:
-        check_n_columns(self.sampler, batch.X)
+        n_columns = batch.X.shape[1]
+        expected = getattr(self.sampler, "n_features_in_", n_columns)
+        if expected != n_columns:
+            name = type(getattr(self.sampler, "estimator", self.sampler)).__name__
+            raise ValueError(
+                f"X has {n_columns} features, but {name} is expecting {expected} "
+                "features as input."
+            )
         if self.is_fixed:
             return replace(self._with_sums_of((batch,), step), known=None)
         sampler, is_fixed = _fitted_with(self.sampler, batch)
@@ -152,17 +159,6 @@ class MapSums(LearnedValue[S]):
     def without_map(self) -> Self:
         """Return a copy without the sampler, so that less data is transferred."""
         return replace(self, sampler=None)
-
-
-def check_n_columns(sampler: Transformer | None, X: Rows) -> None:
-    """Raise scikit-learn's error if the number of columns does not match."""
-    expected = getattr(sampler, "n_features_in_", X.shape[1])
-    if expected != X.shape[1]:
-        name = type(getattr(sampler, "estimator", sampler)).__name__
-        raise ValueError(
-            f"X has {X.shape[1]} features, but {name} is expecting {expected} "
-            "features as input."
-        )
 
 
 def frozen_sampler(sampler: Transformer | None) -> Transformer | None:

@@ -470,10 +470,6 @@ class AnovaSampler(
         in_threads(write, len(V), effective_n_threads(self.n_jobs, *out.shape))
         return out
 
-    def _features(self, V: np.ndarray) -> np.ndarray:
-        """Return the features of rows that the reader has converted."""
-        return self._value.solution.transform(V)
-
     def exact_kernel(self, X: TableLike, Y: TableLike | None = None) -> np.ndarray:
         """Return the ANOVA kernel, which the features approximate.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any, Literal, Self
 
@@ -57,6 +57,7 @@ class BaseTableModel(SimilarityMixin, TableLifeCycle):
     }
     _value: BlendValue
     _every_part: tuple[str, ...]
+    _read_targets: Callable[[np.ndarray], np.ndarray]
 
     def __init__(
         self,
@@ -126,7 +127,7 @@ class BaseTableModel(SimilarityMixin, TableLifeCycle):
         self._note_namespace(X, y, sample_weight, first=first)
         V, y, self._reader = read_table_and_targets(self, X, y, None, None, reset=first)
         y = column_or_1d(y, warn=True)
-        y, sample_weight = self._read_targets(y, V, sample_weight)
+        y = self._read_targets(y)
         n_given = len(V)
         V, y, weights, dropped = weighted_rows(V, y, sample_weight)
         numbers = None if groups is None else group_numbers(groups, n_given, dropped)
@@ -140,9 +141,21 @@ class BaseTableModel(SimilarityMixin, TableLifeCycle):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         kinds, classes = self._reader.kinds, getattr(self, "classes_", None)
         n_classes = None if classes is None else len(classes)
-        folds = self.n_folds, self.n_jobs
-        options = *folds, seed, kinds, n_classes, self._class_weight(), self._parts()
-        return BlendValue(BlendChoices(*options))
+        class_weight: Any = getattr(self, "class_weight", None)
+        if class_weight is not None and not isinstance(class_weight, str):
+            options = {"classes": classes, "y": classes}
+            class_weight = compute_class_weight(class_weight, **options)
+            class_weight = tuple(class_weight.tolist())
+        choices = BlendChoices(
+            n_folds=self.n_folds,
+            n_jobs=self.n_jobs,
+            seed=seed,
+            kinds=kinds,
+            n_classes=n_classes,
+            class_weight=class_weight,
+            parts=self._parts(),
+        )
+        return BlendValue(choices)
 
     def _parts(self) -> tuple[str, ...]:
         """Return the names of the parts in a fixed order."""
@@ -155,10 +168,6 @@ class BaseTableModel(SimilarityMixin, TableLifeCycle):
                 f"{[*self._every_part]}."
             )
         return tuple(name for name in self._every_part if name in given)
-
-    def _class_weight(self) -> str | tuple[float, ...] | None:
-        """Return "balanced", the weight of each class, or None if all are 1."""
-        return None
 
     def _check_same_model(self, other: Any) -> None:
         if hasattr(self, "classes_"):
@@ -357,8 +366,7 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
 
     _every_part = PARTS_OF_NUMBERS
 
-    def _read_targets(self, y: np.ndarray, V: np.ndarray, sample_weight: Any) -> Any:
-        return as_numbers(y), sample_weight
+    _read_targets = staticmethod(as_numbers)
 
     def _mean_and_std(self, V: np.ndarray, return_std: bool) -> tuple[np.ndarray, Any]:
         blend = self._value.solution
@@ -485,17 +493,10 @@ class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
         )
         self.class_weight = class_weight
 
-    def _read_targets(self, y: np.ndarray, V: np.ndarray, sample_weight: Any) -> Any:
+    def _read_targets(self, y: np.ndarray) -> np.ndarray:
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        return codes, sample_weight
-
-    def _class_weight(self) -> str | tuple[float, ...] | None:
-        given = self.class_weight
-        if given is None or isinstance(given, str):
-            return given
-        factors = compute_class_weight(given, classes=self.classes_, y=self.classes_)
-        return tuple(factors.tolist())
+        return codes
 
     def _probabilities(self, V: np.ndarray) -> np.ndarray:
         return self._predictions(V)[0]

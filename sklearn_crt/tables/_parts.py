@@ -121,7 +121,7 @@ class Part(NamedTuple):
 
     targets: TargetRange
     model: Any
-    map: Any = None  # a transformer that is fitted to the rows and the targets
+    map: Any = None  # a metric that is fitted to the rows and the targets
     most_rows: int | None = None
 
     def fitted(self, rows: TableRows) -> Part:
@@ -135,7 +135,7 @@ class Part(NamedTuple):
             # the model for tables warns once
             warnings.filterwarnings("ignore", ".* are copies of other rows")
             own = None if self.map is None else clone(self.map).fit(V, *given)
-            V = features_of(own, V)
+            V = _mapped(own, V)
             model = clone(self.model).fit(V, *given)
         # without the rows that are only needed for adding others
         model, own = (
@@ -146,7 +146,7 @@ class Part(NamedTuple):
 
     def predict(self, V: np.ndarray) -> np.ndarray:
         """Return bounded predictions, (n, k)."""
-        V, numbers = features_of(self.map, V), self.targets.n_classes is None
+        V, numbers = _mapped(self.map, V), self.targets.n_classes is None
         return self.bounded(
             self.model.predict(V) if numbers else self.model.predict_proba(V)
         )
@@ -168,14 +168,12 @@ def part_of(targets: TargetRange, kinds: Any, *args: Any, **options: Any) -> Par
     return Part(targets, kind(*args, **options))
 
 
-def features_of(transformer: Any, V: np.ndarray) -> np.ndarray:
-    """Return the array that a transformer of this package computes, or V for None.
+def _mapped(metric: Any, V: np.ndarray) -> np.ndarray:
+    """Return the rows in a learned metric, or V for None.
 
     Unlike ``transform``, the result does not depend on ``set_output``.
     """
-    if transformer is None:
-        return V
-    return getattr(transformer, "estimator", transformer)._features(V)
+    return V if metric is None else metric._value.solution.mapped(V)
 
 
 def logistic_part(targets: TargetRange) -> Part:

@@ -5,7 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from sklearn_crt.metric._column_features import ColumnFeatures, mapped
+from sklearn_crt.metric._candidates import Metric
+from sklearn_crt.metric._column_features import ColumnFeatures
 
 
 @pytest.fixture
@@ -88,7 +89,8 @@ def test_slopes_are_derivatives(hats, table):
 def test_sparse_rows_are_mapped_alike(table, rng):
     X, weights = table
     features = ColumnFeatures.of(X, weights, hats=True)
-    components = rng.normal(size=(2, 13))
+    components, none = rng.normal(size=(2, 13)), np.zeros(0)
+    metric = Metric("agop", {}, features, components, none, none, none)
     expected = features(X) @ components.T
     for rows in (X, sparse.csr_array(X)):
-        assert_allclose(mapped(features, components, rows), expected, atol=1e-9)
+        assert_allclose(metric.mapped(rows), expected, atol=1e-9)

@@ -23,7 +23,9 @@ AUTO_FIRST = ["auto", *(pytest.param(each, marks=pytest.mark.slow) for each in M
 @pytest.fixture
 def sampled(monkeypatch):
     """Return a function that sets the largest number of rows in the sample."""
-    return partial(monkeypatch.setattr, "sklearn_crt.metric._learned._MOST_ROWS")
+    return partial(
+        monkeypatch.setattr, "sklearn_crt.metric._learned.MetricValue.most_rows"
+    )
 
 
 def noisy(rng, n=400, d=6):
