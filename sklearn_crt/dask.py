@@ -139,7 +139,7 @@ def fit(
     given = {"X": X, "y": None if is_sampler else y, "sample_weight": sample_weight}
     blocks = _blocks(given, getattr(model, "class_weight", None))
     if isinstance(model, LearnedMetric):
-        return dask.compute(_sum(blocks, _part, model, {}, add=_merged))[0]
+        return _sum(blocks, _part, model, {}, add=_merged).compute()
     first = {}
     if classes is not None:
         model.classes_ = np.unique(plain_targets(np.asarray(classes, dtype=object)))
@@ -305,8 +305,7 @@ def _blocks(given: dict[str, Any], class_weight: Any) -> list[tuple[int, Any]]:
     if any(map(math.isnan, sizes)):
         sizes = dask.compute(*(block.n_rows for block in blocks))
     starts = np.cumsum([0, *sizes[:-1]]).tolist()
-    triples = zip(starts, blocks, sizes, strict=True)
-    found = [(start, block) for start, block, size in triples if size]
+    found = [(starts[i], blocks[i]) for i in np.flatnonzero(sizes)]
     if not found:
         raise ValueError(
             "Found array with 0 sample(s): all blocks are empty, or all weights are 0."
@@ -391,11 +390,9 @@ def _checked_rows(model, n_before, block):
     rest = (None, None) if is_sampler else (block.y,)  # X_key and y
     _, batch = read_rows(model, block.X, *rest, block.sample_weight)
     n_rows = max(_LEAST_CHECKED, _CHECKED // batch.X.shape[1])
-    fields = {"X", "y", "weights"}.intersection(batch._fields)
-    parts = {name: getattr(batch, name) for name in fields}
-    return batch._replace(
-        **{name: part[:n_rows] for name, part in parts.items() if part is not None}
-    )
+    parts = {name: getattr(batch, name, None) for name in ("X", "y", "weights")}
+    parts = {name: part[:n_rows] for name, part in parts.items() if part is not None}
+    return batch._replace(**parts)
 
 
 def _sample(model, draw, n_before, block):
@@ -405,25 +402,23 @@ def _sample(model, draw, n_before, block):
 
 def _drawn(model: Any, blocks: list[Any], draw: Callable[..., Any]) -> Any:
     """Return the sample of all rows that a function draws from each of the blocks."""
-    return dask.compute(_sum(blocks, _sample, model, draw, add=add))[0]
+    return _sum(blocks, _sample, model, draw, add=add).compute()
 
 
 def _fields_with_best_sigma(
     model: Any, sampler: Any, X: Any, y: Any, blocks: list[Any]
 ) -> dict[str, Any]:
     """Return the fields of a fitted value that ``fit`` learns from samples of rows."""
-    if is_classifier(model):
-        y = model.classes_[[0, 0]]
-    else:
-        y = np.ones((2, *np.shape(y)[1:]))
+    ones = np.ones((2, *np.shape(y)[1:]))
+    y = model.classes_[[0, 0]] if is_classifier(model) else ones
     shell, batch = read_rows(model, _artificial_rows(X), y, None)
     before = shell._empty_value(batch)
     is_ours = isinstance(sampler, BaseFeatureSampler)
     n_rows = sampler._value.statistics.query.n_rows if is_ours else 0
     value = replace(before, sampler=sampler, is_fixed=True)
     value = value.with_best_sigma_of(partial(_drawn, model, blocks), n_rows)
-    pairs = {name: (vars(before)[name], new) for name, new in vars(value).items()}
-    known = {name: new for name, (old, new) in pairs.items() if new is not old}
+    fields, old = vars(value), vars(before)
+    known = {name: new for name, new in fields.items() if new is not old[name]}
     return {"sampler": value.sampler, **known}
 
 
