@@ -201,7 +201,7 @@ def few_folds(given_folds, monkeypatch):
     """Use few folds and trees where it does not matter how many there are."""
     monkeypatch.setattr("sklearn_crt.life_cycle.out_of_fold._MOST_FOLDS", 2)
     monkeypatch.setattr("sklearn_crt.life_cycle.out_of_fold._FOLDS_OF_MANY", 2)
-    monkeypatch.setattr("sklearn_crt.tables._trees._MOST_TREES", 30)
+    monkeypatch.setattr("sklearn_crt.tables._parts._MOST_TREES", 30)
 
 
 @pytest.fixture

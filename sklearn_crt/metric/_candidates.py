@@ -10,18 +10,16 @@ import numpy as np
 from scipy.linalg import eigh
 
 from .._compat import cached_property
-from ..arrays.namespaces import row_chunks
 from ..arrays.threads import with_one_blas_thread
-from ..arrays.validation import as_kind
 from ..averages._local_fits import LocalLinear
 from ..averages._sigma_choice import Best, best_multiple
 from ..averages._target_columns import OneHot, RegressionTargets
 from ..life_cycle.fitted import Step, no_step
 from ..maps import Gaussian
-from ..rows import Frame, Rows
+from ..rows import Frame
 from ..rows.statistics import varying_columns
 from ..samplers._column_sigmas import STAGES, most_evidence
-from ._column_features import ColumnFeatures
+from ._column_features import ColumnFeatures, Metric
 from ._gradients import learn_agop, learn_nca
 
 MOST_COLUMNS = 24  # default limit on the number of output columns
@@ -100,28 +98,6 @@ class Parameters(NamedTuple):
     method: str
     columns: str
     seed: int
-
-
-@dataclass(frozen=True, eq=False)
-class Metric:
-    """A learned map, and the properties of it that users can inspect."""
-
-    method: str
-    scores: dict[str, float]
-    features: ColumnFeatures
-    components: np.ndarray  # (n_components, n_features)
-    slopes: np.ndarray  # (n_components, n_columns), mean derivatives of the output
-    metric: np.ndarray  # (n_columns, n_columns), mean products of derivatives
-    deviation: np.ndarray  # (n_columns,), zero for constant columns
-
-    def mapped(self, X: Rows) -> np.ndarray:
-        """Return the products of features and components, computed block by block."""
-        # -> (n_rows, n_components)
-        out = np.empty((X.shape[0], len(self.components)), X.dtype)
-        for rows in row_chunks(X, self.components.shape[1]):
-            some = as_kind(X[rows], np.ndarray)
-            out[rows] = self.features(some) @ self.components.T.astype(X.dtype)
-        return out
 
 
 def best_metric(

@@ -1,4 +1,4 @@
-"""Features computed from single columns: standardised scores and hat functions."""
+"""Features of single columns (scores and hat functions), and their learned map."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import numpy as np
 
 from .._compat import cached_property
 from .._values import Value
+from ..arrays.namespaces import row_chunks
+from ..arrays.validation import as_kind
 from ..life_cycle.intervals import weighted_quantiles
+from ..rows import Rows
 from ..rows.statistics import varying_columns
 
 _LIMIT = 4.0  # bound of softly clipped scores, in standard deviations
@@ -145,6 +148,28 @@ def _between_knots(
     beyond = share - inside
     factor = _LIMIT / np.hypot(_LIMIT, beyond)  # factor**3 is the derivative
     return left, inside + factor * beyond, factor**3 / width
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """A learned map, and the properties of it that users can inspect."""
+
+    method: str
+    scores: dict[str, float]
+    features: ColumnFeatures
+    components: np.ndarray  # (n_components, n_features)
+    slopes: np.ndarray  # (n_components, n_columns), mean derivatives of the output
+    metric: np.ndarray  # (n_columns, n_columns), mean products of derivatives
+    deviation: np.ndarray  # (n_columns,), zero for constant columns
+
+    def mapped(self, X: Rows) -> np.ndarray:
+        """Return the products of features and components, computed block by block."""
+        # -> (n_rows, n_components)
+        out = np.empty((X.shape[0], len(self.components)), X.dtype)
+        for rows in row_chunks(X, self.components.shape[1]):
+            some = as_kind(X[rows], np.ndarray)
+            out[rows] = self.features(some) @ self.components.T.astype(X.dtype)
+        return out
 
 
 def softly_clipped(scores: np.ndarray) -> np.ndarray:

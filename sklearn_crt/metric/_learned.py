@@ -34,12 +34,12 @@ from ..rows import (
 )
 from ..rows.raw_table import codes_of
 from ._candidates import (
-    Metric,
     Parameters,
     TrainingRows,
     best_local_fits,
     best_metric,
 )
+from ._column_features import Metric
 
 _MOST_WHOLE = 2.0**53  # all smaller integers are exact in float64
 # With fewer rows per column, ``fit_transform`` returns cross-fitted rows. Only if the

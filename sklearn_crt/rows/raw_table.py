@@ -627,9 +627,7 @@ def _code(value: Any) -> float:
     exact = kind != "integer" or abs(value) <= _LARGEST_WHOLE
     if exact and kind in ("boolean", "integer", "number"):
         return float(value)
-    # a hash with 52 bits, which float64 represents exactly
-    high, low = (murmurhash3_32(str(value), s, positive=True) for s in (0, 1))
-    return float(high * 2**20 + low % 2**20)
+    return _hash(str(value))
 
 
 def _codes_of_dates(values: np.ndarray) -> np.ndarray:
@@ -642,6 +640,12 @@ def _codes_of_dates(values: np.ndarray) -> np.ndarray:
     found = (codes >> np.uint64(12)).astype(np.float64)
     found[np.isnat(values)] = np.nan
     return found
+
+
+def _hash(text: str) -> float:
+    """Return a hash with 52 bits, which float64 represents exactly."""
+    high, low = (murmurhash3_32(text, seed, positive=True) for seed in (0, 1))
+    return float(high * 2**20 + low % 2**20)
 
 
 def _same_value(text: str) -> Any:

@@ -40,11 +40,11 @@ from ._parts import (
     Part,
     TableRows,
     TargetRange,
+    Trees,
     logistic_part,
     part_of,
     ridge_without_folds,
 )
-from ._trees import Trees
 
 _MOST_AXES = 20  # limit on the number of columns in the learned metric
 # With more rows, there is a single set of test rows, features of the ANOVA kernel are

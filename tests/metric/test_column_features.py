@@ -5,8 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 
-from sklearn_crt.metric._candidates import Metric
-from sklearn_crt.metric._column_features import ColumnFeatures
+from sklearn_crt.metric._column_features import ColumnFeatures, Metric
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from sklearn_crt.tables._parts import (
     LinearModel,
     TableRows,
     TargetRange,
+    Trees,
     ridge_without_folds,
 )
-from sklearn_crt.tables._trees import Trees
 
 from .test_anova_sampler import mixed_table
 
