@@ -191,6 +191,13 @@ def shared_draws(monkeypatch):
 
 
 @pytest.fixture
+def few_seeds(request, monkeypatch):
+    """Check samplers with 24 seeds, and with 64 in slow tests."""
+    if not request.node.get_closest_marker("slow"):
+        monkeypatch.setattr("sklearn_crt.testing.checks._N_DRAWS", 24)
+
+
+@pytest.fixture
 def given_folds(monkeypatch):
     """Fit models for raw tables to ``n_folds`` folds, also if they have few rows."""
     monkeypatch.setattr("sklearn_crt.tables._blend._LEAST_FOLDS", {})

@@ -32,9 +32,9 @@ from .test_package import ESTIMATORS
 
 Classifier, Regressor = NadarayaWatsonClassifier, NadarayaWatsonRegressor
 # As constructed, ridge solves hundreds of equations in each of the checks, the metric
-# learns four candidates, and the models for raw tables are fitted to four folds.
+# learns four candidates, and the models for raw tables fit four parts to four folds.
 FEW_COLUMNS = {"n_components": 20, "random_state": 0}
-FEW_FOLDS = {"n_folds": 2, "random_state": 0}
+FEW_PARTS = {"parts": ["ANOVA", "trees"], "n_folds": 2, "random_state": 0}
 AVERAGES = Classifier, Regressor  # and local linear fits, which are subclasses
 RIDGE = RandomFeatureRidge, RandomFeatureRidgeClassifier
 # samplers whose features depend on which rows are drawn
@@ -57,12 +57,11 @@ EACH_ESTIMATOR = [
     Classifier(OPRFSampler(random_state=0)),
     LocalLinearClassifier(),
     LocalLinearRegressor(),
-    TableClassifier(**FEW_FOLDS),
-    TableRegressor(**FEW_FOLDS),
+    TableClassifier(**FEW_PARTS),
+    TableRegressor(**FEW_PARTS),
     RandomFeatureRidge(**FEW_COLUMNS),
     RandomFeatureRidge(AnovaSampler(), **FEW_COLUMNS),
     RandomFeatureRidgeClassifier(**FEW_COLUMNS, sigma="scale"),
-    RandomFeatureRidgeClassifier(AnovaSampler(), **FEW_COLUMNS),
 ]
 # Further parameters of each, and the other averages over each kind of source.
 FURTHER = [
@@ -96,6 +95,7 @@ FURTHER = [
     RandomFeatureRidge(),
     RandomFeatureRidgeClassifier(),
     RandomFeatureRidgeClassifier(**FEW_COLUMNS),
+    RandomFeatureRidgeClassifier(AnovaSampler(), **FEW_COLUMNS),
     Classifier("laplacian"),
     Classifier("matern", sigma="median"),
     RandomFeatureRidge(OPRFSampler(random_state=0), sigma=0.1, alpha=1e-3),

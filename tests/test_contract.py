@@ -37,7 +37,7 @@ from sklearn_crt.testing.estimates import contract_rows
 
 from .cases import sampler_classes
 
-pytestmark = pytest.mark.usefixtures("shared_draws")
+pytestmark = pytest.mark.usefixtures("shared_draws", "few_seeds")
 
 CLASSES = sampler_classes()
 SAMPLERS = [  # of the Gaussian kernel, with isotropic frequencies

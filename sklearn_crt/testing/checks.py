@@ -23,6 +23,8 @@ from .estimates import (
     with_few_columns,
 )
 
+_N_DRAWS = 64  # number of seeds with which check_sampler judges the mean
+
 
 @with_few_columns
 def assert_unbiased(
@@ -389,7 +391,7 @@ def check_sampler(
     sizes = [(50_000, n_features), (20_000, 2 * n_features + 1)]
     for_mean = [(min(50_000, 200_000 // n_features), n_features)]
     draws = Draws(sampler, X, None, sizes if exact else for_mean)
-    draws.judge_mean(*draws.sizes[0], n_draws=64)
+    draws.judge_mean(*draws.sizes[0], n_draws=_N_DRAWS)
     if not exact:
         if "coupling" not in sampler.get_params():
             return

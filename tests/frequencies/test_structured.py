@@ -30,6 +30,8 @@ from sklearn_crt.testing import (
 )
 from sklearn_crt.testing.estimates import contract_rows
 
+pytestmark = pytest.mark.usefixtures("few_seeds")
+
 COUPLINGS = [StructuredOrthogonal(), StructuredSimplex()]
 
 

@@ -22,6 +22,8 @@ from sklearn_crt.testing.estimates import assert_mean, contract_rows, seed_estim
 
 from ..hybrids import named, optimal_parts
 
+pytestmark = pytest.mark.usefixtures("few_seeds")
+
 PAIRS = PositiveRBFSampler(center=False, coupling=Antithetic(Independent()))
 
 

@@ -69,6 +69,7 @@ def test_what_a_model_stores(n_rows, noise, rng, monkeypatch):
         model.freeze()
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("task", ["numbers", "two numbers", "two labels", "labels"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_equal_rows_are_merged(rng, monkeypatch, task, weighted):

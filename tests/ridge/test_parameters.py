@@ -89,7 +89,7 @@ def test_columns_grow_with_the_number_of_rows(n_rows, mean_weight, expected, rng
 @pytest.mark.parametrize(
     ("size", "kind", "expected"),
     [
-        (0.1, "numbers", 256),  # a weak signal
+        pytest.param(0.1, "numbers", 256, marks=pytest.mark.slow),  # a weak signal
         (0.1, "labels", 256),
         (30.0, "numbers", 1024),  # a strong one that varies in five columns
     ],

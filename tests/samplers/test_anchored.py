@@ -13,6 +13,8 @@ from sklearn_crt.extend import Antithetic, Independent
 from sklearn_crt.samplers import AnchoredRBFSampler
 from sklearn_crt.testing import assert_unbiased, assert_variance, check_sampler
 
+pytestmark = pytest.mark.usefixtures("few_seeds")
+
 
 def log_mean_square(points, anchors):
     """Return the log of the mean over the anchors of exp(-2 |z - a|^2)."""

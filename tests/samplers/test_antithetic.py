@@ -24,6 +24,8 @@ from sklearn_crt.samplers import (
 from sklearn_crt.testing import assert_coupling, assert_variance, check_sampler
 from sklearn_crt.testing.estimates import contract_rows
 
+pytestmark = pytest.mark.usefixtures("few_seeds")
+
 POSITIVE = [PositiveRBFSampler, OPRFSampler]
 
 

@@ -14,6 +14,8 @@ from sklearn_crt.extend import CountLaw, DiscreteSampler
 from sklearn_crt.maps import GeometricLaw, PoissonLaw
 from sklearn_crt.testing import assert_unbiased, assert_variance, check_sampler
 
+pytestmark = pytest.mark.usefixtures("few_seeds")
+
 LAWS = [PoissonLaw(0.7), PoissonLaw(12.0), GeometricLaw(0.8), GeometricLaw(0.05)]
 PRODUCTS = np.array([0.0, 1e-9, 0.3, -0.3, 0.7, 2.0, -5.0, 12.0, 40.0])
 

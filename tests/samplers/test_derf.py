@@ -14,6 +14,8 @@ from sklearn_crt.testing import (
     check_sampler,
 )
 
+pytestmark = pytest.mark.usefixtures("few_seeds")
+
 PAIRS = Antithetic(Independent())
 
 

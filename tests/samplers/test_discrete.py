@@ -18,6 +18,8 @@ from sklearn_crt.extend import FeatureMap
 from sklearn_crt.samplers import GeometricSampler, PoissonSampler
 from sklearn_crt.testing import assert_nested, assert_unbiased, check_sampler
 
+pytestmark = pytest.mark.usefixtures("few_seeds")
+
 SAMPLERS = [PoissonSampler, GeometricSampler]
 every_sampler = pytest.mark.parametrize("sampler", SAMPLERS)
 both_signs = pytest.mark.parametrize("positive", [False, True])

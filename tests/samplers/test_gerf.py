@@ -13,6 +13,8 @@ from sklearn_crt.samplers import GERFSampler, PositiveRBFSampler, _gerf
 from sklearn_crt.testing import assert_unbiased, assert_variance, check_sampler
 from sklearn_crt.testing.estimates import assert_mean, contract_rows, seed_estimates
 
+pytestmark = pytest.mark.usefixtures("few_seeds")
+
 
 def optimal_A(q, d):
     """Return the parameter that is best for a single pair with |x + y|^2 = q."""

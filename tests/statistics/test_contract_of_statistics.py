@@ -6,7 +6,8 @@ any cell of an implementation fails that keeps the contract is below ``RISK``. T
 loss of random features is judged unless ``fit`` warned that there are too few of them.
 
 A new estimator is one line in ``estimators.py``, a new table one function in
-``tables.py``. The cells of ``SHORT`` run in each test run, all others with ``-m slow``.
+``tables.py``. The cells of ``SHORT`` run in each test run, with few draws, and all
+cells with ``-m slow``.
 """
 
 import numpy as np
@@ -18,6 +19,7 @@ from .tables import TABLES
 
 RISK = 1e-6
 N_DRAWS, N_DRAWS_SMALL, SMALL = 10, 20, 100  # draws of large and of small tables
+N_DRAWS_SHORT = 7  # of either in each test run
 MOST_EXCESS = 0.02  # of a log loss over the best reference
 CELLS = [
     (estimator, table)
@@ -46,11 +48,6 @@ SHORT = {
 LEVEL = RISK / (3 * len(CELLS))  # at most three bounds per cell
 
 
-def marked(cell):
-    marks = () if cell in SHORT else (pytest.mark.slow,)
-    return pytest.param(*cell, marks=marks, id="-".join(cell))
-
-
 def allowed_coverage(table):
     return (0.82, 0.97) if table.n_rows < 40 else (0.87, 0.94)
 
@@ -59,11 +56,9 @@ def allowed_total(table):
     return 1 / 8 if "hundred" in table.name else 0.1
 
 
-def results(estimator, table):
+def results(estimator, table, n_draws):
     kind = ESTIMATORS[estimator]
     make = kind.classifier if table.are_labels else kind.regressor
-    is_small = table.n_rows < SMALL and (estimator, table.name) not in SHORT
-    n_draws = N_DRAWS_SMALL if is_small else N_DRAWS
     return [measured(make(), table.draw(seed)) for seed in range(n_draws)]
 
 
@@ -99,13 +94,24 @@ def test_the_short_form_names_cells_of_the_contract():
     assert set(CELLS) >= SHORT
 
 
-@pytest.mark.parametrize("estimator, table", [marked(cell) for cell in CELLS])
-def test_statistics(estimator, table):
-    table, kind = TABLES[table], ESTIMATORS[estimator]
-    found = results(estimator, table)
+def check(estimator, table, n_draws):
+    kind = ESTIMATORS[estimator]
+    found = results(estimator, table, n_draws)
     faults = (
         faults_of_labels(table, found)
         if table.are_labels
         else faults_of_numbers(kind, table, found)
     )
     assert not (faults := list(faults)), "; ".join(faults)
+
+
+@pytest.mark.parametrize("estimator, table", sorted(SHORT))
+def test_statistics_of_few_draws(estimator, table):
+    check(estimator, TABLES[table], N_DRAWS_SHORT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("estimator, table", CELLS)
+def test_statistics(estimator, table):
+    table = TABLES[table]
+    check(estimator, table, N_DRAWS_SMALL if table.n_rows < SMALL else N_DRAWS)

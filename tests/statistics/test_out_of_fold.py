@@ -243,7 +243,8 @@ def dependent(rng, n_groups, n_rows=8):
 @pytest.mark.parametrize(
     "model",
     [
-        *REGRESSORS,
+        *REGRESSORS[:2],
+        pytest.param(RIDGE, marks=pytest.mark.slow),
         pytest.param(TableRegressor(random_state=0), marks=pytest.mark.slow),
     ],
     ids=str,

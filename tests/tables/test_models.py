@@ -33,7 +33,7 @@ plt = pytest.importorskip("matplotlib.pyplot")
 
 pytestmark = pytest.mark.usefixtures("few_folds")
 
-FEW = 210  # rows, which is enough for two folds
+FEW = 120  # rows, which is enough for two folds
 
 
 @pytest.fixture(scope="module")
@@ -319,7 +319,7 @@ def test_totals_of_rare_classes(rng):
 def test_effects_of_a_classifier_sum_to_its_probabilities(table, n_classes):
     X, y = table
     labels = np.digitize(y, np.quantile(y, np.arange(1, n_classes) / n_classes))
-    model = TableClassifier(n_folds=2, random_state=0).fit(X[:FEW], labels[:FEW])
+    model = TableClassifier(n_folds=2, random_state=0).fit(X[:210], labels[:210])
     found = model.effects(X)
     total = found.values.sum(axis=1) + found.intercept
     expected = model.decision_function(X)

@@ -6,6 +6,7 @@ import pytest
 from sklearn_crt import AnovaSampler, RandomFeatureRidge
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("value", [-99, -9999, -999999, 1e12])
 @pytest.mark.parametrize("share", [0.01, 0.05, 0.2])
 def test_codes_hide_no_differences(value, share, rng):

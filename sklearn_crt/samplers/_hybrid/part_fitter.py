@@ -76,8 +76,6 @@ class PartFitter:
             return 1
         if hasattr(part, "_min_components"):
             return 2
-        if "n_components" in part.get_params(deep=False):
-            part = clone(part).set_params(n_components=1)  # the result is the same
         return self.fit(part, 0).map_.columns_per_frequency
 
 
