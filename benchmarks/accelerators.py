@@ -11,7 +11,6 @@ NumPy for the same arrays, relative to its largest value.
 arrays of torch, and the times say nothing about a GPU. ``--quick`` uses small arrays.
 """
 
-import argparse
 import math
 import os
 import time
@@ -28,7 +27,7 @@ import sklearn_crt as crt
 from sklearn_crt.attention import linear_attention
 from sklearn_crt.samplers import PositiveRBFSampler, SimplexRBFSampler
 
-from .tables import Table, header, interleave, report
+from .tables import Table, command_parser, header, interleave, report
 
 try:
     import torch
@@ -256,11 +255,7 @@ def accelerators(args):
 
 def main():
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.accelerators",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser("accelerators", __doc__)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--columns", type=int, default=64)

@@ -5,7 +5,6 @@ distance, for every map and coupling and for the two maps of scikit-learn. All m
 have the same kernel, sigma and number of columns. Seconds are those of transform.
 """
 
-import argparse
 import contextlib
 import sys
 import time
@@ -24,7 +23,7 @@ import sklearn_crt as crt
 from sklearn_crt.datasets import fetch_uci
 
 from .cases import gamma_of
-from .tables import ROOT, Table, header, report
+from .tables import ROOT, Table, command_parser, header, report
 
 N_ROWS, N_BINS = 400, 4
 BLOCKS = ["iid", "orthogonal", "simplex"]
@@ -181,7 +180,7 @@ def plot(results, widths, path):
 
 def main():
     """Print the tables."""
-    parser = argparse.ArgumentParser(prog="benchmarks.accuracy", description=__doc__)
+    parser = command_parser("accuracy", __doc__)
     parser.add_argument("--seeds", type=int, default=200)
     parser.add_argument("--widths", type=int, nargs="+", default=[64, 256, 1024])
     parser.add_argument(

@@ -10,9 +10,7 @@ than torch's fused kernel of exact attention, and --write writes that to the gui
 """
 
 import argparse
-import os
 import resource
-import subprocess
 import sys
 import time
 import tracemalloc
@@ -20,7 +18,7 @@ from functools import partial
 
 import numpy as np
 
-from .tables import Table, header, report
+from .tables import Table, command_parser, header, output_alone, report
 
 D = 64
 COLUMNS = 64, 256
@@ -105,7 +103,7 @@ def measure(library, name, rows, repeats):
 
 def main():
     """Print a row for each length."""
-    parser = argparse.ArgumentParser(prog="benchmarks.attention", description=__doc__)
+    parser = command_parser("attention", __doc__)
     parser.add_argument("--libraries", nargs="+", default=["numpy"])
     parser.add_argument(
         "--lengths", type=int, nargs="+", default=[2**i for i in range(10, 17)]
@@ -175,18 +173,10 @@ def break_even(lengths, ratios):
 
 def case(args, library, name, rows):
     """Run one case in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.attention", "--one", library, name]
-    command += [str(rows), "--repeats", str(args.repeats)]
-    command += ["--threads", str(args.threads)]
-    threads = {f"{pool}_NUM_THREADS": str(args.threads) for pool in ("OMP", "OPENBLAS")}
-    result = subprocess.run(
-        command,
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **threads},
-    )
-    return [float(number) for number in result.stdout.split()]
+    options = ["--one", library, name, rows, "--repeats", args.repeats]
+    options += ["--threads", args.threads]
+    printed = output_alone("attention", *options, threads=args.threads)
+    return [float(number) for number in printed.split()]
 
 
 THREADS = 2

@@ -9,11 +9,8 @@ estimator that would need more than ``--most`` seconds or ``--memory`` GiB for a
 as its time and memory at the size before suggest, is not measured.
 """
 
-import argparse
 import json
-import os
 import resource
-import subprocess
 import sys
 import time
 
@@ -26,7 +23,7 @@ from tqdm import tqdm
 
 import sklearn_crt as crt
 
-from .tables import Table, header, report
+from .tables import Table, command_parser, header, output_alone, report
 
 D, N_QUERIES = 20, 10_000
 SIZES = 10_000, 100_000, 1_000_000
@@ -82,12 +79,7 @@ def measure(name, n_rows):
 
 def measured_alone(name, n_rows):
     """Return what ``measure`` returns in a new process with one thread."""
-    threads = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"], "1")
-    command = [sys.executable, "-m", "benchmarks.costs", "--one", name, str(n_rows)]
-    run = subprocess.run(
-        command, env=os.environ | threads, capture_output=True, text=True, check=True
-    )
-    return json.loads(run.stdout)
+    return json.loads(output_alone("costs", "--one", name, n_rows))
 
 
 def is_too_much(before, growth, most, memory):
@@ -148,7 +140,7 @@ def shown(cell, kind):
 
 def main():
     """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = command_parser("costs", __doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=SIZES)
     parser.add_argument("--most", type=float, default=120.0, metavar="SECONDS")
     parser.add_argument("--memory", type=float, default=8.0, metavar="GIB")

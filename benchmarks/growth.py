@@ -4,7 +4,6 @@ With rows, columns and features: median processor seconds of interleaved repetit
 one thread, float64; writes growth.png.
 """
 
-import argparse
 import sys
 import time
 from pathlib import Path
@@ -17,7 +16,7 @@ from tqdm import tqdm
 from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.samplers import SimplexRBFSampler
 
-from .tables import ROOT, Table, header, interleave, report
+from .tables import ROOT, Table, command_parser, header, interleave, report
 
 CENTRE = {"rows": 5000, "columns": 64, "features": 1024}
 CURVES = {
@@ -80,11 +79,7 @@ def grow(args):
 
 def main():
     """Measure what the command line asks for."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.growth",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser("growth", __doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--output", type=Path, default=Path("growth.png"))
     parser.add_argument("--quick", action="store_true", help="two small sizes each")

@@ -19,7 +19,6 @@ import json
 import logging
 import os
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -29,7 +28,7 @@ import numpy as np
 from tqdm import tqdm
 
 from .costs import N_QUERIES, D, draw, peak_memory
-from .tables import Table, header, report
+from .tables import Table, command_parser, header, output_alone, report
 
 MODELS = ("RandomFeatureRidge", "NadarayaWatsonClassifier")
 CALLS = {
@@ -153,16 +152,12 @@ def measured(args, results, name, n_rows, how, kill_after=None):
     """Return what a fit in a process of its own costs and predicts, or what it did."""
     key = f"{name}, {n_rows}, {how}, {args.block}, {args.workers}"
     if key not in results:
-        threads = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"], "1")
-        command = [sys.executable, "-m", "benchmarks.scale", "--one", name, how]
-        command += ["--rows", str(n_rows), "--block", str(args.block)]
-        command += ["--workers", str(args.workers)]
+        options = ["--one", name, how, "--rows", n_rows, "--block", args.block]
+        options += ["--workers", args.workers]
         if kill_after is not None:
-            command += ["--kill-after", str(kill_after)]
-        run = subprocess.run(
-            command, env=os.environ | threads, stdout=subprocess.PIPE, check=True
-        )
-        results[key] = json.loads(run.stdout.splitlines()[-1])
+            options += ["--kill-after", kill_after]
+        printed = output_alone("scale", *options)
+        results[key] = json.loads(printed.splitlines()[-1])
         if args.cache:
             args.cache.write_text(json.dumps(results))
     return results[key]
@@ -249,11 +244,7 @@ def facts():
 
 def main():
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.scale",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser("scale", __doc__)
     sizes = [10**6, 10**7, 10**8]
     parser.add_argument("--rows", type=int, nargs="+", default=sizes)
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)

@@ -5,7 +5,6 @@ the paper's 7,168 frequencies, that is, 14,336 columns, one kernel takes ten min
 of processor time and 5 GiB of memory. The data set is read by ``fetch_uci``.
 """
 
-import argparse
 import sys
 import time
 
@@ -20,7 +19,7 @@ from tqdm import tqdm
 from sklearn_crt import ExponentialPowerSampler, LaplacianSampler, MaternSampler
 from sklearn_crt.datasets import fetch_uci
 
-from .tables import Table, header, report
+from .tables import Table, command_parser, header, report
 
 SAMPLERS = {
     "Laplacian": LaplacianSampler(),
@@ -133,7 +132,7 @@ def main(args):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.partition(":")[0])
+    parser = command_parser("sgemm", __doc__)
     parser.add_argument(
         "--frequencies", type=int, default=7168, help="number of frequencies"
     )

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 from threadpoolctl import threadpool_limits
 
-from ..tables import header, report
+from ..tables import command_parser, header, report
 from . import averages, coverage, linear, metric, mixed, probabilities, ridge_tables
 
 OPTIONS = {
@@ -32,7 +32,6 @@ OPTIONS = {
     "sets": "of data",
     "splits": "number of splits",
     "cache": "file of the results, for further runs",
-    "before": "file of the results of another version",
     "methods": "to compare",
     "rows": "the most of a set, or those that are timed",
     "repeats": "of what is timed",
@@ -150,11 +149,7 @@ CHOICES = (
 
 def main():
     """Print the tables that the command line asks for."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.choices",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_parser("choices", __doc__)
     subparsers = parser.add_subparsers(dest="name", required=True, metavar="NAME")
     for choice in CHOICES:
         choice.add_to(subparsers)

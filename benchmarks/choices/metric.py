@@ -1,10 +1,8 @@
 """Table of learned metrics and local linear averages beside what a user would pick."""
 
-import json
 import sys
 import time
 import warnings
-from pathlib import Path
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -165,47 +163,30 @@ def metric(rows=5000, seeds=5, sets=LABELS + NUMBERS, methods=NAMES):
     return [_table(SCORES, scores, names), _table(SECONDS, seconds, names)]
 
 
-def evidence(rows=3000, splits=3, sets=FIXED, cache="", before=""):
+def evidence(rows=3000, splits=3, sets=FIXED):
     """Local linear regression in the candidates of a metric, beside boosting.
 
     Geometric means, over fixed splits of regression tables, of root mean square errors
     relative to those of gradient boosting: in the metric that is chosen, and in each
     candidate, which is also learned from all training rows. The last column is the time
-    of the fit with the choice, in seconds of processor time, one thread. With
-    ``before``, the file that another version has written as its ``cache``, there also
-    is the ratio of both errors.
+    of the fit with the choice, in seconds of processor time, one thread.
     """
-    earlier = json.loads(Path(before).read_text()) if before else {}
-    errors = {}
-    for name in tqdm([s for s in FIXED if s in sets], file=sys.stderr):
+    names, table = [name for name in FIXED if name in sets], []
+    for name in tqdm(names, file=sys.stderr):
+        found = []
         for split in range(splits):
             X, y, *test = split_of(name, split)
-            found = _errors(*some_rows_of(X, y, rows, split), *test)
-            errors[f"{name} {split}"] = found
-    if cache:
-        Path(cache).write_text(json.dumps(errors))
-    names = sorted({key.split()[0] for key in errors})
-    columns = [*METRICS, "seconds", *(["before"] if before else [])]
-    table = []
-    for name in names:
-        keys = [key for key in errors if key.split()[0] == name]
-        logs = np.log([[errors[k][c] for c in (*METRICS, "boosting")] for k in keys])
+            found.append(_errors(*some_rows_of(X, y, rows, split), *test))
+        logs = np.log([[each[c] for c in (*METRICS, "boosting")] for each in found])
         values = list(np.exp((logs[:, :-1] - logs[:, -1:]).mean(axis=0)))
-        values.append(np.mean([errors[key]["seconds"] for key in keys]))
-        if before:
-            gaps = [np.log(errors[k]["auto"] / earlier[k]["auto"]) for k in keys]
-            values.append(np.exp(np.mean(gaps)))
-        table.append(values)
+        table.append([*values, np.mean([each["seconds"] for each in found])])
     table.append(np.exp(np.mean(np.log(table), axis=0)))
     lines = [
         [name, *(f"{v:.3f}" for v in values)]
         for name, values in zip([*names, "geometric mean"], table, strict=True)
     ]
-    return [
-        Table(
-            "Error divided by that of gradient boosting", ["data set", *columns], lines
-        )
-    ]
+    columns = ["data set", *METRICS, "seconds"]
+    return [Table("Error divided by that of gradient boosting", columns, lines)]
 
 
 def _errors(X, y, X_test, y_test):

@@ -3,7 +3,6 @@
 import sys
 import time
 from functools import partial
-from itertools import product
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -32,15 +31,12 @@ KINDS = {  # the rows, the candidates, and what is measured
     "labels": (labels_of, classifiers, label_results),
 }
 BASE = "boosting"
-TESTED = "ridge", "metric, ridge"
 SHOWN = ", ".join(f"{100 * level:.0f}" for level in LEVELS)
 INSIDE = f"Coverage of intervals of {SHOWN} % (%)"
 TIMED = 10_000, 100_000, 1_000_000  # rows
 
 
-def ridge_tables(
-    splits=3, seeds=2, sets=(*NUMBERS, *LABELS, *RARE), cache="", before=""
-):
+def ridge_tables(splits=3, seeds=2, sets=(*NUMBERS, *LABELS, *RARE), cache=""):
     """Ridge on random features beside other models: errors, intervals, probabilities.
 
     Twelve regression tables with fixed splits (at most 8000 training and 2000 test
@@ -54,15 +50,12 @@ def ridge_tables(
     them for training), and on tables with 2 % positives (at most 8000 rows).
 
     With --cache the results are also written to a file, from which those of all models
-    without RandomFeatureRidge are read the next time. --before names such a file of
-    another version, whose RandomFeatureRidge is then compared.
+    without RandomFeatureRidge are read the next time.
     """
     measured = partial(_measured, splits, seeds, Results(cache))
     numbers = [name for name in NUMBERS if name in sets]
     found = measured("splits", numbers)
     tables = [*_accuracy(found), *_shift(measured("shift", numbers))] if found else []
-    if found and before:
-        tables.insert(1, _against(splits, seeds, Results(before), found))
     for title, names in (
         ("Ordinary data sets", LABELS),
         ("Data sets with 2 % positives", RARE),
@@ -180,20 +173,6 @@ def _coverage(found):
 
 def _in_percent(shares):
     return " / ".join(f"{100 * share:.1f}" for share in shares)
-
-
-def _against(splits, seeds, earlier, found):
-    """Return the table of ratios to the results of another version."""
-    ratios, runs = {}, list(product(range(splits), range(seeds)))
-    for model, name in product(TESTED, found[BASE]):
-        theirs = [earlier[name, "splits", *run, model] for run in runs]
-        for what in ("rmse", "seconds"):
-            values = _values(found, model, name, what)
-            values = values / np.array([run[what] for run in theirs])
-            label = f"{model}: {'RMSE' if what == 'rmse' else what}"
-            ratios.setdefault(label, {})[name] = _geometric(values)
-    title = "over those of the version before"
-    return _table(title, ratios, lambda label, n: ratios[label][n], 3, RATIOS)
 
 
 def _shift(found):
