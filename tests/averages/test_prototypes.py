@@ -284,17 +284,17 @@ def test_batches_of_a_long_stream_do_not_count(
     kind, model, sigma, few_rows_at_a_time, rng
 ):
     """Rows in the same order have the same points, whatever the batches."""
-    X, y = table(rng, 4000)
+    X, y = table(rng, 2500)
     X = kind(X)
     classes = {"classes": [0, 1, 2]} if model is NadarayaWatsonClassifier else {}
     new = partial(model, Prototypes(16, random_state=0), sigma=sigma)
     whole = new().fit(X, y)
     expected, points = whole.predict(X), whole.kernel_.prototypes_
-    assert points.weights.sum() == pytest.approx(4000)
+    assert points.weights.sum() == pytest.approx(2500)
     for size in (170, 1100):
         parts = [
             (X[start : start + size], y[start : start + size], None)
-            for start in range(0, 4000, size)
+            for start in range(0, 2500, size)
         ]
         found = in_batches(new(), parts, classes)
         assert_allclose(found.sigma_, whole.sigma_)

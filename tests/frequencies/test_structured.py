@@ -308,7 +308,7 @@ def test_givens_rotations_as_a_fast_product(coupling, rng, monkeypatch):
     assert_allclose(half.to_dense(), dense.to_dense()[:, : m // 2])
 
 
-@pytest.mark.parametrize("d", [3, 4, 8])
+@pytest.mark.parametrize("d", [3, pytest.param(4, marks=pytest.mark.slow), 8])
 def test_bias_and_variance_with_givens_rotations(d):
     check_sampler(PositiveRBFSampler(coupling=GIVENS[1]), d)
 

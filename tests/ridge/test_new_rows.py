@@ -213,6 +213,7 @@ def test_classification(way, n_components, n_rows, rng):
         assert np.all(scores[(expected == 0) & (variance > 2 * own.max())] == 0)
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("model", [RandomFeatureRidge, RandomFeatureRidgeClassifier])
 @pytest.mark.parametrize("n_rows", [30, 100, 300])
 def test_distant_rows_with_default_parameters(n_rows, model, rng):

@@ -120,6 +120,7 @@ def test_levels_that_few_rows_cannot_have_are_infinite(model, table):
     assert np.isinf(model.predict_interval(Q, 0.99)).all()
 
 
+@pytest.mark.usefixtures("few_folds")
 @pytest.mark.parametrize("model", REGRESSORS, ids=str)
 def test_few_rows_in_batches_and_frozen(model, table):
     X, y, Q = table
@@ -189,6 +190,7 @@ def test_slopes_in_a_metric_are_derivatives(columns, rng):
         assert_allclose(model.slopes(rows)[:, j, 0], expected, atol=1e-3)
 
 
+@pytest.mark.usefixtures("few_folds")
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=str)
 def test_labels_in_a_metric(model):
     X, y = load_iris(return_X_y=True)
@@ -281,6 +283,7 @@ def test_labels_of_new_groups(model, rng):
     assert np.std(found) < 0.6 * np.std(certain)
 
 
+@pytest.mark.usefixtures("few_folds")
 def test_groups_are_checked_and_follow_dropped_rows(table):
     X, y, Q = table
     groups = np.array(list("abcde"))[np.arange(60) % 5]

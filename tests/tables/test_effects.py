@@ -121,13 +121,15 @@ def test_effects_are_shown_briefly_and_as_a_table(rng):
     np.testing.assert_allclose(frame.sum(axis=1) + effects.intercept, model.predict(X))
 
 
+@pytest.mark.usefixtures("given_folds")
 @pytest.mark.parametrize("parts", [["linear"], ["ANOVA", "linear"]])
 def test_slopes_of_the_linear_part_are_effects(rng, parts):
     n = 600
     X = pd.DataFrame({"a": rng.uniform(-1, 1, n), "b": rng.normal(size=n)})
     X["g"] = rng.choice(["u", "v", "w"], n)
     y = 3 * X["a"] - 2 * X["b"] + 1.5 * (X["g"] == "v") + 0.1 * rng.normal(size=n)
-    model = TableRegressor(parts=parts, random_state=0).fit(X[:500], y[:500])
+    model = TableRegressor(parts=parts, n_folds=2, random_state=0)
+    model.fit(X[:500], y[:500])
     assert model.weights_["linear"] > 0.2
     new = X.assign(a=X["a"] * np.linspace(1, 3, n))  # many are outside of the range
     found = model.effects(new)

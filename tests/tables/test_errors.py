@@ -115,7 +115,7 @@ def test_a_row_of_any_weight_is_in_one_fold(rng):
     model = clone(MODEL).set_params(n_folds=2)
     expected = model.fit(X, y).predict_interval(X)
     assert np.isfinite(expected).all()
-    for weight in (1.0, 50.0, 0.01):
+    for weight in (50.0, 0.01):
         found = model.fit(X, y, np.full(210, weight)).predict_interval(X)
         widths = (np.diff(ends, axis=1) for ends in (found, expected))
         np.testing.assert_allclose(*widths, rtol=1e-4)

@@ -306,7 +306,7 @@ def test_totals_of_rare_classes(rng):
     """About 10 of 1500 rows; a floor of .002 would add three expected events."""
     X = rng.normal(size=(1500, 2))
     y = (rng.random(1500) < 1 / (1 + np.exp(5.5 - X[:, 0]))).astype(int)
-    model = TableClassifier(n_folds=2, random_state=0)
+    model = TableClassifier(parts=["ANOVA", "logistic"], n_folds=2, random_state=0)
     p = model.fit(X, y).predict_proba(X)
     n_events = y.sum()
     assert abs(p[:, 1].sum() - n_events) < 3 * np.sqrt(n_events)

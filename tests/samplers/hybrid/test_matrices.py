@@ -145,7 +145,9 @@ def test_coefficient_fires_where_x_is_minus_M_y(rng):
     assert fitted.exact_kernel(X, Y)[~np.eye(5, dtype=bool)].max() < 0.1
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "softmax"])
+@pytest.mark.parametrize(
+    "kernel", ["gaussian", pytest.param("softmax", marks=pytest.mark.slow)]
+)
 def test_hybrid_with_free_matrices(kernel, rng):
     """Two bases that are exact for a relation each, and a default."""
     d = 3
