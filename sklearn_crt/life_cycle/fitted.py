@@ -578,7 +578,9 @@ def with_noted_params(estimator: Any, noted: dict[str, Any]) -> Any:
 
 
 def frozen_copy(estimator: Any) -> Any:
-    """Return a frozen copy of a fitted estimator."""
+    """Return a frozen copy of a fitted estimator, or what is not from this package."""
+    if not isinstance(estimator, LifeCycle):  # for instance a FrozenEstimator, or None
+        return estimator
     return with_value(estimator, estimator._value.frozen())
 
 

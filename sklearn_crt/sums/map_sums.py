@@ -106,7 +106,7 @@ class MapSums(LearnedValue[S]):
     def fixed(self, step: Step = no_step) -> Self:
         """Return a copy whose map is fixed and which stores no rows."""
         value = self.summed(step)
-        return replace(value, sampler=frozen_sampler(value.sampler), is_fixed=True)
+        return replace(value, sampler=frozen_copy(value.sampler), is_fixed=True)
 
     def summed(self, step: Step = no_step) -> Self:
         """Return a copy whose sums include the features of the kept rows."""
@@ -130,7 +130,7 @@ class MapSums(LearnedValue[S]):
 
     def frozen(self) -> Self:
         value, found = super().frozen(), cast(Any, self.solution)
-        known = replace(found, sampler=frozen_sampler(found.sampler))
+        known = replace(found, sampler=frozen_copy(found.sampler))
         return replace(value, known=known)
 
     def _without_rows(self) -> Self:
@@ -159,12 +159,6 @@ class MapSums(LearnedValue[S]):
     def without_map(self) -> Self:
         """Return a copy without the sampler, so that less data is transferred."""
         return replace(self, sampler=None)
-
-
-def frozen_sampler(sampler: Transformer | None) -> Transformer | None:
-    """Return a frozen copy of a sampler, or the transformer if it is not ours."""
-    # a FrozenEstimator is not a LifeCycle
-    return frozen_copy(sampler) if isinstance(sampler, LifeCycle) else sampler
 
 
 def _fitted_with(sampler: Transformer, batch: Batch) -> tuple[Transformer, bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -330,10 +331,7 @@ def _rounds(own: ColumnKernels, rows: EncodedRows, n_rounds: int, step: Step):
     terms = own.stacked(rows.Z, range(n_terms), np.float32)
     landmarks = own.stacked(own.points, range(n_terms), np.float32)
 
-    def search(weights, order, strength):
-        step()
-        return _fit_of(terms, landmarks, rows, weights, order, strength)
-
+    search = partial(_fit_of, step, terms, landmarks, rows)
     shares, best = np.full(n_terms, 1 / max(n_terms, 1)), None
     for _ in range(n_rounds):
         # The weights sum to the square root of their number, so that interactions do
@@ -368,8 +366,9 @@ def _total_effects(terms: np.ndarray, rows: EncodedRows, fit: _Fit) -> np.ndarra
     return deviations / deviations.sum()
 
 
-def _fit_of(terms, landmarks, rows, weights, order, strength) -> _Fit:
+def _fit_of(step, terms, landmarks, rows, weights, order, strength) -> _Fit:
     """Fit kernel ridge regression with the penalty that has the smallest error."""
+    step()
     gram = combined(landmarks, weights, order, strength).astype(np.float64)
     root = cholesky_with_jitter(gram)
     K = combined(terms, weights, order, strength)

@@ -18,7 +18,7 @@ from .._compat import boosting_scores, gains_of_columns
 from .._values import Value
 from ..arrays.threads import openmp_for_rows
 from ..averages import LocalLinearClassifier, LocalLinearRegressor
-from ..life_cycle.fitted import LifeCycle, frozen_copy
+from ..life_cycle.fitted import frozen_copy
 from ..life_cycle.intervals import weighted_quantiles
 from ..ridge import RandomFeatureRidge, RandomFeatureRidgeClassifier
 from ._anova_sampler import AnovaMap
@@ -142,11 +142,7 @@ class Part(NamedTuple):
             V = _mapped(own, V)
             model = clone(self.model).fit(V, *given)
         # without the rows that are only needed for adding others
-        model, own = (
-            frozen_copy(each) if isinstance(each, LifeCycle) else each
-            for each in (model, own)
-        )
-        return self._replace(model=model, map=own)
+        return self._replace(model=frozen_copy(model), map=frozen_copy(own))
 
     def predict(self, V: np.ndarray) -> np.ndarray:
         """Return bounded predictions, (n, k)."""
