@@ -150,6 +150,13 @@ def against_baseline(title, results, baseline, unit="milliseconds"):
     return Table(title, ["rows x input columns to features, dtype", *names], rows)
 
 
+def table_of_means(title, columns, found, digits):
+    """Return the table of the numbers of each data set, and of their means."""
+    means = {**found, "mean": np.nanmean(list(found.values()), axis=0)}
+    rows = [[name, *(f"{v:.{digits}f}" for v in vs)] for name, vs in means.items()]
+    return Table(title, ["data set", *columns], rows)
+
+
 def command_line():
     """Return the command that runs."""
     module = sys.modules["__main__"].__spec__.name.removesuffix(".__main__")

@@ -6,9 +6,7 @@ import warnings
 import numpy as np
 from sklearn import datasets
 from sklearn.base import clone
-from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from sklearn.preprocessing import StandardScaler
 from tqdm import tqdm
 
 from sklearn_crt import (
@@ -19,6 +17,7 @@ from sklearn_crt import (
 
 from ..cases import load
 from ..tables import Table
+from .splits import random_split
 
 # defaults were chosen by the first tables, and are checked on the further ones: those
 # of KEEL are the tables of at least 800 rows, in alphabetical order
@@ -124,11 +123,7 @@ def _scores(X, y, methods, seeds):
     """Return scores in percent by method."""
     found = {label: [] for label in methods}
     for seed in range(seeds):
-        X_train, X_test, y_train, y_test = train_test_split(
-            X, y, test_size=0.3, random_state=seed
-        )
-        scaler = StandardScaler().fit(X_train)
-        X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+        X_train, y_train, X_test, y_test = random_split(X, y, seed)
         for label, method in methods.items():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

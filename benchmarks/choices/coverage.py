@@ -17,11 +17,9 @@ from sklearn_crt import (
     RandomFeatureRidge,
 )
 
-from ..tables import Table
-from .splits import shift_along_target, some_rows_of, split_of
+from ..tables import table_of_means
+from .splits import REGRESSION, shift_along_target, some_rows_of, split_of
 
-SETS = "airfoil", "autos", "concrete", "elevators", "energy", "housing"
-SETS += "parkinsons", "pendulum", "protein", "pumadyn32nm", "stock", "wine"
 SHIFTS = "airfoil", "concrete", "parkinsons", "protein", "housing", "elevators"
 SHIFTS += "energy", "stock", "wine", "pendulum"
 REQUESTED = 0.5, 0.8, 0.9, 0.95, 0.99
@@ -50,13 +48,15 @@ class Process:
         return mean[:, None] + std[:, None] * norm.ppf(levels)
 
 
+OF_LOCAL_FITS = "Coverage of intervals, local linear regression (%)"
+SHIFTED = "Coverage and width of 90 % intervals after a shift"
 BY_SIMILARITY = (
     "Coverage of 90 % intervals by similarity to the training rows, local linear "
     "regression (%)"
 )
 
 
-def coverage(splits=3, rows=2000, sets=SETS):
+def coverage(splits=3, rows=2000, sets=REGRESSION):
     """Coverage of intervals on twelve tables, by deciles of similarity, and shifted.
 
     Columns and targets standardised; at most so many training and test rows of fixed
@@ -89,14 +89,10 @@ def coverage(splits=3, rows=2000, sets=SETS):
     columns = [f"{name}, {what}" for name in NAMES for what in ("inside", "width")]
     tenths = [str(k + 1) for k in range(N_DECILES)]
     return [
-        _table(
-            "Coverage of intervals, local linear regression (%)", requested, inside, 1
-        ),
-        _table("Interval score of 90 % intervals", NAMES, scores, 2),
-        _table(BY_SIMILARITY, tenths, deciles, 0),
-        _table(
-            "Coverage and width of 90 % intervals after a shift", columns, shifted, 2
-        ),
+        table_of_means(OF_LOCAL_FITS, requested, inside, 1),
+        table_of_means("Interval score of 90 % intervals", NAMES, scores, 2),
+        table_of_means(BY_SIMILARITY, tenths, deciles, 0),
+        table_of_means(SHIFTED, columns, shifted, 2),
     ]
 
 
@@ -155,9 +151,3 @@ def _shift_scores(X, y, X_test, y_test):
         found.append(100 * _is_inside(ends, y_test).mean())
         found.append(np.median(ends[:, 1] - ends[:, 0]))
     return np.array(found)
-
-
-def _table(title, columns, found, digits):
-    means = {**found, "mean": np.nanmean(list(found.values()), axis=0)}
-    rows = [[name, *(f"{v:.{digits}f}" for v in vs)] for name, vs in means.items()]
-    return Table(title, ["data set", *columns], rows)

@@ -31,7 +31,7 @@ from sklearn_crt import (
 
 from ..tables import Table
 from .averages import sets_here
-from .splits import some_rows_of, split_of
+from .splits import REGRESSION, random_split, some_rows_of, split_of
 
 try:
     import torch
@@ -42,8 +42,6 @@ except ImportError:
 LABELS = "abalone", "banknote", "breast_cancer", "car", "chess", "cmc"
 LABELS += "digits", "letter", "nursery", "wifi", "yeast"
 NUMBERS = "abalone_rings", "diabetes", "housing", "sgemm"
-FIXED = "airfoil", "autos", "concrete", "elevators", "energy", "housing"
-FIXED += "parkinsons", "pendulum", "protein", "pumadyn32nm", "stock", "wine"
 METRICS = {
     "auto": {},
     "linear": {"method": "evidence", "columns": "linear"},
@@ -163,7 +161,7 @@ def metric(rows=5000, seeds=5, sets=LABELS + NUMBERS, methods=NAMES):
     return [_table(SCORES, scores, names), _table(SECONDS, seconds, names)]
 
 
-def evidence(rows=3000, splits=3, sets=FIXED):
+def evidence(rows=3000, splits=3, sets=REGRESSION):
     """Local linear regression in the candidates of a metric, beside boosting.
 
     Geometric means, over fixed splits of regression tables, of root mean square errors
@@ -171,7 +169,7 @@ def evidence(rows=3000, splits=3, sets=FIXED):
     candidate, which is also learned from all training rows. The last column is the time
     of the fit with the choice, in seconds of processor time, one thread.
     """
-    names, table = [name for name in FIXED if name in sets], []
+    names, table = [name for name in REGRESSION if name in sets], []
     for name in tqdm(names, file=sys.stderr):
         found = []
         for split in range(splits):
@@ -209,10 +207,7 @@ def _scores(X, y, labels, seeds, names):
     """Return percents and seconds, (n_splits, n_methods, 2), NaN for none."""
     y, found = y if labels else y.astype(float), []
     for seed in range(seeds):
-        parts = train_test_split(X, y, test_size=0.3, random_state=seed)
-        X_train, X_test, y_train, y_test = parts
-        scaler = StandardScaler().fit(X_train)
-        X_train, X_test = scaler.transform(X_train), scaler.transform(X_test)
+        X_train, y_train, X_test, y_test = random_split(X, y, seed)
         models, values = models_of(labels, seed), []
         for name in names:
             if name not in models:

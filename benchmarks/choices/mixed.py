@@ -25,7 +25,7 @@ from sklearn_crt.tables import TableClassifier, TableRegressor
 
 from ..tables import Table
 from .ridge_models import Results
-from .splits import MOST_TEST, some_rows_of, split_of
+from .splits import MOST_TEST, REGRESSION, some_rows_of, split_of
 
 ADULT = "age workclass fnlwgt education education_num marital occupation relationship"
 ADULT += " race sex gain loss hours country income"
@@ -56,8 +56,6 @@ NUMBERS = {
     "imports": ("auto_imports", None, []),
     "nmes": ("NMES1988", "visits", []),
 }
-PLAIN = "airfoil", "autos", "concrete", "elevators", "energy", "housing"
-PLAIN += "parkinsons", "pendulum", "protein", "pumadyn32nm", "stock", "wine"
 # further tables of up to LARGE_ROWS rows, with another name for the same file
 LARGE = {"adult-large": "adult", "diamonds-large": "diamonds", "covtype": "covtype"}
 LARGE_ROWS = 50_000
@@ -81,7 +79,7 @@ class _Candidate(NamedTuple):
 def tables(
     rows=3000,
     seeds=2,
-    sets=(*LABELS, *NUMBERS, *PLAIN, *LARGE),
+    sets=(*LABELS, *NUMBERS, *REGRESSION, *LARGE),
     methods=NAMES,
     cache="",
 ):
@@ -169,7 +167,7 @@ def _file(name, options):
 
 def _parts(name, rows, seed):
     """Return X, X_test, y, y_test."""
-    if name in PLAIN:
+    if name in REGRESSION:
         X, y, X_test, y_test = split_of(name, seed)
         X, y = some_rows_of(X, y, rows, seed)
         return pd.DataFrame(X), pd.DataFrame(X_test), y, y_test[:MOST_TEST]
@@ -247,7 +245,7 @@ def _report(means, names):
     reports = []
     for title, known in (
         ("Data sets with categories", [*LABELS, *NUMBERS]),
-        ("Numeric data sets", PLAIN),
+        ("Numeric data sets", REGRESSION),
         ("Large data sets", LARGE),
     ):
         chosen = [table for table in known if table in means]

@@ -15,7 +15,7 @@ from sklearn_crt import (
     RandomFeatureRidgeClassifier,
 )
 
-from ..tables import Table
+from ..tables import table_of_means
 from .splits import labels_of
 
 LABELS = "phoneme", "hpc", "yeast", "cmc", "letter", "churn", "digits", "wifi"
@@ -37,8 +37,8 @@ def log_losses(splits=3, sets=LABELS):
         found = [_scores(*labels_of(name, split)) for split in range(splits)]
         losses[name], percents[name] = np.mean(found, axis=0)
     return [
-        _table("Log loss of the class probabilities", losses, 3),
-        _table("Accuracy (%)", percents, 2),
+        table_of_means("Log loss of the class probabilities", NAMES, losses, 3),
+        table_of_means("Accuracy (%)", NAMES, percents, 2),
     ]
 
 
@@ -60,9 +60,3 @@ def _scores(X, y, X_test, y_test):
     truth = classes.searchsorted(y_test)
     right = [100 * np.mean(p.argmax(axis=1) == truth) for p in found]
     return [[log_loss(y_test, p, labels=classes) for p in found], right]
-
-
-def _table(title, found, digits):
-    means = {**found, "mean": np.mean(list(found.values()), axis=0)}
-    rows = [[name, *(f"{v:.{digits}f}" for v in vs)] for name, vs in means.items()]
-    return Table(title, ["data set", *NAMES], rows)

@@ -20,10 +20,8 @@ from .ridge_models import (
     regressors,
     shifted_regressors,
 )
-from .splits import RARE, labels_of, shift_of, split_of
+from .splits import RARE, REGRESSION, labels_of, shift_of, split_of
 
-NUMBERS = "airfoil", "autos", "concrete", "elevators", "energy", "housing"
-NUMBERS += "parkinsons", "pendulum", "protein", "pumadyn32nm", "stock", "wine"
 LABELS = "cmc", "letter", "phoneme", "wifi", "yeast"
 KINDS = {  # the rows, the candidates, and what is measured
     "splits": (split_of, regressors, number_results),
@@ -36,7 +34,7 @@ INSIDE = f"Coverage of intervals of {SHOWN} % (%)"
 TIMED = 10_000, 100_000, 1_000_000  # rows
 
 
-def ridge_tables(splits=3, seeds=2, sets=(*NUMBERS, *LABELS, *RARE), cache=""):
+def ridge_tables(splits=3, seeds=2, sets=(*REGRESSION, *LABELS, *RARE), cache=""):
     """Ridge on random features beside other models: errors, intervals, probabilities.
 
     Twelve regression tables with fixed splits (at most 8000 training and 2000 test
@@ -53,7 +51,7 @@ def ridge_tables(splits=3, seeds=2, sets=(*NUMBERS, *LABELS, *RARE), cache=""):
     without RandomFeatureRidge are read the next time.
     """
     measured = partial(_measured, splits, seeds, Results(cache))
-    numbers = [name for name in NUMBERS if name in sets]
+    numbers = [name for name in REGRESSION if name in sets]
     found = measured("splits", numbers)
     tables = [*_accuracy(found), *_shift(measured("shift", numbers))] if found else []
     for title, names in (

@@ -14,6 +14,9 @@ from sklearn.preprocessing import StandardScaler
 
 from ..cases import load
 
+# the tables with fixed splits
+REGRESSION = "airfoil", "autos", "concrete", "elevators", "energy", "housing"
+REGRESSION += "parkinsons", "pendulum", "protein", "pumadyn32nm", "stock", "wine"
 MOST, MOST_TEST = 8000, 2000  # rows of a split
 MOST_SHIFTED, MOST_ALONG_TARGET = 3000, 1500
 MOST_LABELS, MOST_RARE = 5000, 8000
@@ -96,9 +99,13 @@ def labels_of(name, split):
         negative = keep[~y[keep]][: round((1 - SHARE) * MOST_RARE)]
         n_positive = round(SHARE / (1 - SHARE) * len(negative))
         keep = np.concatenate([negative, keep[y[keep]][:n_positive]])
-    X, X_test, y, y_test = train_test_split(
-        X[keep], y[keep], test_size=0.3, random_state=split, stratify=y[keep]
-    )
+    return random_split(X[keep], y[keep], split, stratify=y[keep])
+
+
+def random_split(X, y, seed, **options):
+    """Return X, y, X_test and y_test, columns standardised; 70 % are training rows."""
+    parts = train_test_split(X, y, test_size=0.3, random_state=seed, **options)
+    X, X_test, y, y_test = parts
     scaler = StandardScaler().fit(X)
     return scaler.transform(X), y, scaler.transform(X_test), y_test
 
