@@ -137,7 +137,7 @@ def test_simplex_sampler(coupling):
 @pytest.mark.parametrize(
     "sampler",
     [
-        *mostly_slow(OPRFSampler, AnchoredRBFSampler),
+        *mostly_slow(AnchoredRBFSampler),
         pytest.param(SimplexRBFSampler, marks=SLOW),
     ],
 )

@@ -98,7 +98,9 @@ def without_logs(q, k, v, *, causal, n_components, random_state):
         OPRFSampler(kernel="softmax"),
         OPRFSampler(kernel="softmax", coupling="simplex", center=False),
         TrigRBFSampler(kernel="softmax"),
-        HybridSampler(kernel="softmax", n_coefficients=1),
+        pytest.param(
+            HybridSampler(kernel="softmax", n_coefficients=1), marks=pytest.mark.slow
+        ),
         right,
     ],
 )

@@ -158,6 +158,7 @@ def test_fewer_rows_than_columns(kernel, n_rows, rng):
     assert np.isfinite(model.slopes(X)).all()
 
 
+@pytest.mark.slow
 def test_digits():
     X, y = load_digits(return_X_y=True)
     X, Q, y, truth = train_test_split(X, y, test_size=600, random_state=0)

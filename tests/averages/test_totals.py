@@ -14,7 +14,7 @@ from sklearn_crt import (
     "model",
     [
         NadarayaWatsonClassifier(),
-        LocalLinearClassifier(),
+        pytest.param(LocalLinearClassifier(), marks=pytest.mark.slow),
         NadarayaWatsonClassifier(OPRFSampler(n_components=200, random_state=0)),
     ],
     ids=str,

@@ -67,6 +67,7 @@ def shares():
     return dict(zip(CASES, lines, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the setting is one of glibc")
 @pytest.mark.parametrize("kind, name, dtype", CASES)
 def test_chunks_share_their_memory(kind, name, dtype, shares):

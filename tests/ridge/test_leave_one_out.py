@@ -388,7 +388,7 @@ def test_probabilities_without_calibration_are_the_indicators(n_classes, table, 
     assert_allclose(again, found, atol=1e-8)
 
 
-@pytest.mark.parametrize("n_classes", [1, 2, 3])
+@pytest.mark.parametrize("n_classes", [1, pytest.param(2, marks=pytest.mark.slow), 3])
 def test_probabilities_are_never_0_or_1(n_classes, rng):
     labels = np.repeat(np.arange(n_classes), 50)
     X = 10.0 * labels[:, None] + rng.standard_normal((50 * n_classes, 2))

@@ -42,7 +42,16 @@ def errors_of_products(monkeypatch):
     return found
 
 
-@pytest.mark.parametrize("case", ["numbers", "weights", "offset", "labels", "few"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "numbers",
+        "weights",
+        "offset",
+        "few",
+        pytest.param("labels", marks=pytest.mark.slow),
+    ],
+)
 def test_predictions_hardly_change(case, rows, rng, errors_of_products, monkeypatch):
     """With noise, predictions are those of double precision up to 1e-4 of the range."""
     X, y = rows, expected(rows) + rng.normal(size=len(rows))

@@ -49,7 +49,7 @@ def test_most_predictions_need_few_axes(rng, monkeypatch):
     assert sum(counts) >= 100
 
 
-@pytest.mark.parametrize("n_rows", [100, 400])
+@pytest.mark.parametrize("n_rows", [100, pytest.param(400, marks=pytest.mark.slow)])
 def test_predictions_with_all_rows_as_landmarks(n_rows, rng):
     """The variance that landmarks do not explain shrinks predictions, too."""
     X = rng.normal(size=(n_rows, 4))

@@ -81,6 +81,7 @@ def test_curves_of_a_blend_are_its_effects():
     np.testing.assert_allclose(curve.get_ydata(), found, atol=0.02 * np.ptp(values))
 
 
+@pytest.mark.slow
 def test_bands_shrink_with_the_number_of_rows():
     widths = []
     # with 100 rows and 60 landmarks the noise is underestimated, and so are bands

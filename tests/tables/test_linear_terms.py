@@ -27,7 +27,9 @@ def one_hot_ridge(column):
     return make_pipeline(columns, Ridge())
 
 
-@pytest.mark.parametrize("n_levels, n", [(300, 4000), (600, 9000)])
+@pytest.mark.parametrize(
+    "n_levels, n", [(300, 4000), pytest.param(600, 9000, marks=pytest.mark.slow)]
+)
 def test_many_levels(n_levels, n, rng):
     level, effect = rng.integers(0, n_levels, n + 2000), rng.normal(size=n_levels)
     X = pd.DataFrame({"shop": [f"s{i}" for i in level], "x": rng.normal(size=n + 2000)})
@@ -66,6 +68,7 @@ def test_keys_have_no_effect(rng):
     assert not len(model.kernel_._value.solution.linear.owners)
 
 
+@pytest.mark.slow
 def test_many_columns_with_small_slopes(rng):
     X = rng.normal(size=(2000, 100))
     y = X @ np.linspace(-1, 1, 100) * np.sqrt(3 / 100) + 0.3 * rng.normal(size=2000)

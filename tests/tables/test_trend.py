@@ -55,6 +55,7 @@ def test_functions_that_level_off_are_not_continued(rng, value_of):
     assert trend is None or not {0, 1} & {*trend.sources.tolist()}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("few_folds")
 def test_linear_targets_are_fitted_by_the_linear_part(rng):
     X = rng.normal(size=(2000, 40))
