@@ -74,7 +74,8 @@ _N_SAMPLED, _LEAST_SAMPLED, _SAMPLED_ENTRIES = 4096, 256, 2**20
 # the bound for the rounding error of their sum is at most this proportion of the
 # penalty. On nine tables, R^2 then changed by at most 4e-6.
 _TOLERATED = 0.25
-_SEED = 0  # of the samples of rows
+# draws a sample of the rows of consecutive batches by their positions
+sampled_rows = partial(RowSample.of_batches, seed=0)
 _LEAST_SHARE = 1e-300  # of classes without rows, since weights are divided by shares
 
 
@@ -143,18 +144,12 @@ def added_moments(
     return tuple(tuple(map(add, *pair)) for pair in zip(one, other, strict=True))
 
 
-def with_n_components(sampler: Any, n_components: int) -> Any:
-    """Return a fitted copy of a sampler with another number of features."""
-    value = sampler._value
-    if value.unfitted.n_components == n_components:
-        return sampler
-    noted = {"n_components": n_components}
-    return with_value(sampler, value.with_n_components(n_components), noted)
-
-
 def _with_width(sampler: Any, n_components: int | None) -> Any:
     """Return a fitted copy with a number of features; None keeps the number."""
-    return sampler if n_components is None else with_n_components(sampler, n_components)
+    if n_components is None or n_components == sampler._value.unfitted.n_components:
+        return sampler
+    value = sampler._value.with_n_components(n_components)
+    return with_value(sampler, value, {"n_components": n_components})
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -247,7 +242,8 @@ class RidgeSums(MapSums[Solution]):
             if sample is None:
                 most = _SAMPLED_ENTRIES // max(1, batch.X.shape[1])
                 size = min(_N_SAMPLED, max(_LEAST_SAMPLED, most))
-                sample = sampled_rows((batch,), size, self.n_before, by_weight=True)
+                options = {"size": size, "n_before": self.n_before}
+                sample = sampled_rows((batch,), **options, by_weight=True)
             else:
                 sample = sample.with_rows(*batch[:3])
             step()
@@ -279,7 +275,7 @@ class RidgeSums(MapSums[Solution]):
         if self.resizes and isinstance(sampler, LifeCycle):
             most = FEWEST if self._n_rows > _MANY else MOST
             width = int(np.clip(self._n_rows, FEWEST, most))
-            sampler = with_n_components(sampler, width)
+            sampler = _with_width(sampler, width)
         if not self.selects_sigma:
             return (sampler,)
         assert isinstance(sampler, BaseFeatureSampler)  # others have no sigma
@@ -355,7 +351,7 @@ class RidgeSums(MapSums[Solution]):
                 widths = [*(each for each in _ROUNDS if each < width // 2), *widths]
         rows = Batch(part.X, part.y, part.given_weights)
         # enough rows to compare candidates
-        sample = sampled_rows((rows,), _N_SAMPLED // 2, by_weight=True)
+        sample = sampled_rows((rows,), size=_N_SAMPLED // 2, by_weight=True)
         # A fall of the error matters more if there are more rows than in the sample,
         # because the noise of the coefficients is then a smaller part of the error.
         least_fall = _LEAST_FALL * min(1.0, len(part.y) / n_rows)
@@ -516,15 +512,6 @@ class RidgeSums(MapSums[Solution]):
             best if same(row["sigma"], best["sigma"]) else row
             for row in self.scores_before
         )
-
-
-def sampled_rows(
-    batches: Sequence[Batch], size: int, n_before: int = 0, *, by_weight: bool = False
-) -> RowSample:
-    """Return a sample of the rows of consecutive batches, drawn by their positions."""
-    return RowSample.of_batches(
-        batches, seed=_SEED, size=size, n_before=n_before, by_weight=by_weight
-    )
 
 
 def _tolerated_gram_eps(
