@@ -58,7 +58,7 @@ EACH_ESTIMATOR = [
     LocalLinearClassifier(),
     LocalLinearRegressor(),
     TableClassifier(**FEW_PARTS),
-    TableRegressor(**FEW_PARTS),
+    TableRegressor(**FEW_PARTS | {"parts": ["linear", "trees"]}),
     RandomFeatureRidge(**FEW_COLUMNS),
     RandomFeatureRidge(AnovaSampler(), **FEW_COLUMNS),
     RandomFeatureRidgeClassifier(**FEW_COLUMNS, sigma="scale"),

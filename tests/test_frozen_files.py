@@ -121,6 +121,7 @@ def test_a_loaded_model_learns_nothing(table):
             assert_array_equal(other[name], own[name], err_msg=f"{model}.{name}")
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("model", WITHOUT_ROWS, ids=str)
 @pytest.mark.parametrize("first", ["fit", "partial_fit"])
 def test_frozen_files_have_no_training_rows(model, first, table):

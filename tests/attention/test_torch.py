@@ -430,7 +430,9 @@ def test_integer_masks_are_refused(name, dtype):
         linear(x, x, x, **{name: torch.ones(shape, dtype=dtype)})
 
 
-@pytest.mark.parametrize("options", [{}, {"causal": True, "band": 2}])
+@pytest.mark.parametrize(
+    "options", [pytest.param({}, marks=pytest.mark.slow), {"causal": True, "band": 2}]
+)
 @pytest.mark.parametrize(
     "training", [True, pytest.param(False, marks=pytest.mark.slow)]
 )

@@ -86,8 +86,12 @@ def chosen(cls, sampler, X, y, weights, multiples):
     "inside",
     [
         OPRFSampler(n_components=200, random_state=0),
-        PositiveRBFSampler(n_components=200, random_state=0),
-        TrigRBFSampler(n_components=200, random_state=0),
+        pytest.param(
+            PositiveRBFSampler(n_components=200, random_state=0), marks=pytest.mark.slow
+        ),
+        pytest.param(
+            TrigRBFSampler(n_components=200, random_state=0), marks=pytest.mark.slow
+        ),
         TrigRBFSampler(n_components=20, random_state=0),  # rows are unreliable
     ],
     ids=["OPRF", "PosRF", "Fourier", "few Fourier"],

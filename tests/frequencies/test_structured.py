@@ -159,7 +159,9 @@ def test_sampler_in_many_dimensions(coupling, rng):
     assert_nested(sampler, X[:5])
 
 
-@pytest.mark.parametrize("sampler", [OPRFSampler, TrigRBFSampler])
+@pytest.mark.parametrize(
+    "sampler", [pytest.param(OPRFSampler, marks=pytest.mark.slow), TrigRBFSampler]
+)
 def test_contract_where_the_frequencies_are_not_written_out(sampler):
     sampler = sampler(sigma=1.0, coupling="structured-simplex", n_components=600)
     assert_unbiased(sampler, contract_rows(300), n_blocks=100)

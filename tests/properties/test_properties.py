@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, given, reject, seed, settings
 from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
 
-N_EXAMPLES, N_SLOW = 6, 320  # of each property and kind of model
+N_EXAMPLES, N_SLOW = 4, 320  # of each property and kind of model
 SEED = int(os.environ.get("PROPERTY_SEED", 20261122))  # of the slow ones
 OWN_WARNINGS = (
     r".* features of \d+ rows are too small|Features of .* are too large"

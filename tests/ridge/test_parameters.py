@@ -70,7 +70,7 @@ def test_names_and_values_stand_for_a_sampler(kernel, sampler, table):
         (50, 1, 1024),
         pytest.param(1100, 1, 1100, marks=pytest.mark.slow),
         (1100, 1e-3, 1100),  # small weights do not count rows
-        (1100, 1.25, 1375),
+        pytest.param(1100, 1.25, 1375, marks=pytest.mark.slow),
         (300, 7, 2048),
         (1700, 10, 1024),
     ],

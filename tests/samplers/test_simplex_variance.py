@@ -242,6 +242,7 @@ def mean_square_of_blocks(sampler, d, q, n_frequencies):
     return squares.mean(), squares.std() / np.sqrt(n_blocks), stated[0, 0]
 
 
+@pytest.mark.each_value
 @pytest.mark.parametrize("sampler", [PositiveRBFSampler, OPRFSampler])
 @pytest.mark.parametrize(
     ("d", "q"), [(2, 0.3), (3, 0.3), (6, 0.05), (6, 0.4), (16, 0.3)]

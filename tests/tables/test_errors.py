@@ -16,7 +16,9 @@ def covered(model, X, y, coverage=0.9):
 
 
 @pytest.mark.usefixtures("few_folds")
-@pytest.mark.parametrize("of_prediction", [True, False])
+@pytest.mark.parametrize(
+    "of_prediction", [True, pytest.param(False, marks=pytest.mark.slow)]
+)
 def test_width_follows_the_noise(of_prediction, rng):
     """Noise of deviation .05 + 2 x, where x determines the target or not.
 

@@ -253,7 +253,7 @@ def test_text_where_numbers_were(table):
 
 def test_very_many_levels():
     rng = np.random.default_rng(0)
-    n = 100_000
+    n = 40_000
     X = pd.DataFrame({"id": [f"id{i}" for i in range(n)], "x": rng.normal(size=n)})
     y = np.sin(2 * X["x"].to_numpy()) + 0.1 * rng.normal(size=n)
     train = X[: n // 2], y[: n // 2]

@@ -240,13 +240,13 @@ def test_frozen_models_are_small(rng):
 @pytest.mark.usefixtures("few_folds")
 @pytest.mark.parametrize("kind", [TableRegressor, TableClassifier])
 def test_one_warning_of_repeated_rows(rng, kind):
-    X = np.repeat(rng.normal(size=(150, 2)), 2, axis=0)
+    X = np.repeat(rng.normal(size=(60, 2)), 2, axis=0)
     y = X[:, 0] if kind is TableRegressor else X[:, 0] > 0
     with pytest.warns(UserWarning, match="copies of other rows") as found:
         kind(random_state=0).fit(X, y)
     assert len(found) == 1, [str(each.message) for each in found]
     assert f"{kind.__name__} selects its parameters" in str(found[0].message)
-    kind(parts=["ANOVA"]).fit(X, y, groups=np.repeat(np.arange(150), 2))
+    kind(parts=["ANOVA"]).fit(X, y, groups=np.repeat(np.arange(60), 2))
 
 
 def test_the_power_of_few_certain_rows_is_cautious():
