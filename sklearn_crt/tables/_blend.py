@@ -13,7 +13,6 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import gen_batches
 from sklearn.utils.parallel import Parallel, delayed
 
 from ..averages import NadarayaWatsonRegressor
@@ -27,7 +26,7 @@ from ..life_cycle.out_of_fold import (
 from ..life_cycle.supervised import SampleValue, balanced_factors
 from ..metric import LearnedMetric
 from ..rows.raw_table import CATEGORY
-from ._anova_kernel import BLOCK
+from ._anova_kernel import row_blocks
 from ._anova_sampler import AnovaMap, AnovaSampler
 from ._encoding import Encoding
 from ._error_scale import ScaledErrors
@@ -273,7 +272,7 @@ class Blend(NamedTuple):
             inside = self._replace(trend=None).predict(self.trend.inside(V))
             return inside + self.trend.beyond(V)[0][:, None]
         total = np.zeros((len(V), self.targets.n_classes or 1))
-        for rows in gen_batches(len(V), BLOCK):
+        for rows in row_blocks(len(V)):
             for name, found in self._predictions(V[rows]):
                 part = found if self.power is None else _logs(found)
                 total[rows] += self.weights[name] * part
@@ -320,7 +319,7 @@ class Blend(NamedTuple):
         mean = self.predict(V)
         found = [
             function(self.errors, np.hstack([mean[b], self.encoding.one_hot(V[b])]))
-            for b in gen_batches(len(V), BLOCK)
+            for b in row_blocks(len(V))
         ]
         return mean[:, 0], np.concatenate(found)
 
@@ -640,7 +639,7 @@ class _Learner:
             return anova.features(rows.V[chosen])
 
         def add(chosen: np.ndarray) -> None:
-            for b in gen_batches(len(chosen), BLOCK):
+            for b in row_blocks(len(chosen)):
                 some = rows.some(chosen[b])
                 ridge.model.partial_fit(
                     features(chosen[b]), some.y, sample_weight=some.weights, **options
