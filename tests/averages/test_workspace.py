@@ -50,7 +50,7 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def shares():
+def shares(request):
     """Return the faults over the pages of all the features, of one process."""
     environment = {
         **os.environ,
@@ -58,18 +58,26 @@ def shares():
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
-    command = [sys.executable, "-c", SCRIPT, json.dumps(CASES)]
+    chosen = {
+        tuple(item.callspec.params.values())
+        for item in request.session.items
+        if item.path == request.path
+    }
+    cases = [case for case in CASES if case in chosen]
+    command = [sys.executable, "-c", SCRIPT, json.dumps(cases)]
     run = subprocess.run(
         command, capture_output=True, text=True, check=False, env=environment
     )
     assert run.returncode == 0, run.stderr
     lines = map(json.loads, run.stdout.splitlines())
-    return dict(zip(CASES, lines, strict=True))
+    return dict(zip(cases, lines, strict=True))
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the setting is one of glibc")
-@pytest.mark.parametrize("kind, name, dtype", CASES)
+@pytest.mark.parametrize(
+    "kind, name, dtype",
+    [CASES[0], *(pytest.param(*case, marks=pytest.mark.slow) for case in CASES[1:])],
+)
 def test_chunks_share_their_memory(kind, name, dtype, shares):
     """Under the setting of Dask's workers, each large array faults all its pages in.
 

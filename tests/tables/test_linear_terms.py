@@ -47,7 +47,10 @@ def test_many_levels(n_levels, n, rng):
 
 
 @pytest.mark.usefixtures("few_folds")
-@pytest.mark.parametrize("levels, rows", [(6, 8), (40, 5)])
+@pytest.mark.parametrize(
+    "levels, rows",
+    [(6, 8), (40, 5), pytest.param(130, 5, marks=pytest.mark.slow)],
+)
 def test_levels_with_few_rows(levels, rows, rng):
     mean = 3 * rng.normal(size=levels)
     k = np.tile(np.repeat(np.arange(levels), rows), 2)
