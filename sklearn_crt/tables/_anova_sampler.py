@@ -294,6 +294,8 @@ class AnovaSampler(
         The selected order.
     strength_ : float
         The selected strength c of the interactions (see Notes).
+    roughness_ : float
+        The selected roughness s of the kernels of numeric columns (see Notes).
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -306,15 +308,16 @@ class AnovaSampler(
 
     Notes
     -----
-    The kernel of a column is :math:`k_j(x, y) = e^{-|u - v|} + e^{-(u - v)^2 / 2}` for
-    standardised numbers u and v. For categorical columns, the kernel is 1 for equal and
-    0 for different categories. Standardised numbers are softly clipped at 4 standard
-    deviations. Missing values of numerical columns are replaced by the median, and an
-    additional effect represents missingness. Missing values of a categorical column
-    form a category of their own if there are at least 10. In the kernel, categories
-    with fewer than 10 rows of the sample are merged into a single category, which also
-    represents categories that were not present in ``fit``.
-    Dates are converted to days since 1970.
+    The kernel of a column is
+    :math:`k_j(x, y) = s\, e^{-|u - v|} + (2 - s)\, e^{-(u - v)^2 / 2}` for
+    standardised numbers u and v, with a roughness s of 1 or 0.1. For categorical
+    columns, the kernel is 1 for equal and 0 for different categories. Standardised
+    numbers are softly clipped at 4 standard deviations. Missing values of numerical
+    columns are replaced by the median, and an additional effect represents missingness.
+    Missing values of a categorical column form a category of their own if there are at
+    least 10. In the kernel, categories with fewer than 10 rows of the sample are merged
+    into a single category, which also represents categories that were not present in
+    ``fit``. Dates are converted to days since 1970.
 
     Each kernel is centred over the landmarks and scaled to mean diagonal 1. With
     weights :math:`w_j` and the strength c of interactions,
@@ -332,18 +335,19 @@ class AnovaSampler(
     fitted, and the weight of a column is set to the standard deviation of the sum of
     all effects that involve it, plus a small constant. The iteration ends early if the
     leave-one-out error is at most 0.9 times the variance of the targets and decreases
-    by less than 0.5 %. The same error is used to select the order and the
-    strength. If there are more than 40 columns, only the 40 that are most important in
-    a rough fit are kept in the kernel. Linear terms represent what the kernel leaves
-    out: the standardised values of all numeric columns, and an indicator for each
-    category of a categorical column, however few rows it has. The penalty shrinks the
-    effects of rare categories towards zero, as in a model with random effects. These
-    terms are used if they lower the generalised cross-validation error of the residuals
-    by 1 %, which also determines their scale. They are added to the effects of single
-    columns. The kernel is learned from a random sample of at most 4096
-    rows; ``freeze`` discards this sample. Targets that are strings, booleans or
-    integers with at most 100 distinct values are treated as labels, and the regression
-    targets are then the class indicators.
+    by less than 0.5 %. The same error is used to select the order and the strength, and
+    then the roughness, which is 1 unless the smoother kernel has a clearly smaller
+    error. If there are more than 40 columns, only the 40 that are most important in a
+    rough fit are kept in the kernel. Linear terms represent what the kernel leaves out:
+    the standardised values of all numeric columns, and an indicator for each category
+    of a categorical column, however few rows it has. The penalty shrinks the effects of
+    rare categories towards zero, as in a model with random effects. These terms are
+    used if they lower the generalised cross-validation error of the residuals by 1 %,
+    which also determines their scale. They are added to the effects of single columns.
+    The kernel is learned from a random sample of at most 4096 rows; ``freeze`` discards
+    this sample. Targets that are strings, booleans or integers with at most 100
+    distinct values are treated as labels, and the regression targets are then the class
+    indicators.
 
     References
     ----------
@@ -537,6 +541,11 @@ class AnovaSampler(
     def strength_(self) -> float:
         """The selected strength of the interactions."""
         return self._value.solution.learned.kernel.strength
+
+    @property
+    def roughness_(self) -> float:
+        """The selected roughness of the kernels of numeric columns."""
+        return self._value.solution.learned.kernel.columns.roughness
 
     @property
     def _n_features_out(self) -> int:

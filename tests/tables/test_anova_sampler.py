@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 
 from sklearn_crt import AnovaSampler, RandomFeatureRidge
 from sklearn_crt.rows.raw_table import TableReader
+from sklearn_crt.tables import _anova_kernel
 
 pd = pytest.importorskip("pandas")
 
@@ -43,7 +44,7 @@ def fitted(table):
     return AnovaSampler(n_components=60, random_state=0).fit(*table)
 
 
-def plain_kernel(A, B, is_score):
+def plain_kernel(A, B, is_score, roughness):
     """Return the kernel of one term, written out."""
     if not any(is_score) and len(is_score) == 1:
         return (A == B.T).astype(float)
@@ -51,7 +52,8 @@ def plain_kernel(A, B, is_score):
     for j, score in enumerate(is_score):
         difference = np.subtract.outer(A[:, j], B[:, j])
         squares += difference**2 if score else difference != 0
-    return np.exp(-np.sqrt(squares)) + np.exp(-squares / 2)
+    rough, smooth = np.exp(-np.sqrt(squares)), np.exp(-squares / 2)
+    return roughness * rough + (2 - roughness) * smooth
 
 
 def plain_anova(learned, Z, Y):
@@ -60,17 +62,17 @@ def plain_anova(learned, Z, Y):
     terms = []
     for term, weight in zip(own.terms, kernel.weights, strict=True):
         columns = list(term)
-        is_score = own.is_score[columns]
+        kind = own.is_score[columns], own.roughness
         points = own.points[:, columns]
-        K = plain_kernel(points, points, is_score)
+        K = plain_kernel(points, points, *kind)
         m = len(K)
         centre = np.eye(m) - 1 / m
         scale = np.trace(centre @ K @ centre) / m
         left, right = (
-            plain_kernel(rows[:, columns], points, is_score).mean(axis=1)
+            plain_kernel(rows[:, columns], points, *kind).mean(axis=1)
             for rows in (Z, Y)
         )
-        raw = plain_kernel(Z[:, columns], Y[:, columns], is_score)
+        raw = plain_kernel(Z[:, columns], Y[:, columns], *kind)
         centred = raw - left[:, None] - right + K.mean()
         terms.append(weight * centred / scale)
     most = {"all": len(terms)}.get(kernel.order, kernel.order)
@@ -83,11 +85,18 @@ def plain_anova(learned, Z, Y):
 
 @pytest.mark.parametrize("order", [1, 2, "all"])
 @pytest.mark.parametrize("groups", [None, [["size", "colour"]]])
-def test_kernel_is_the_sum_over_subsets_of_columns(table, value_of, order, groups):
-    X, y = table
+@pytest.mark.parametrize("roughness", [1.0, 0.1])
+def test_kernel_is_the_sum_over_subsets_of_columns(
+    table, value_of, order, groups, roughness, monkeypatch
+):
+    X, _ = table
+    y = X["size"].to_numpy() ** 2
+    if roughness == 1.0:
+        monkeypatch.setattr(_anova_kernel, "_SMOOTH", 1.0)
     options = {"n_components": 30, "random_state": 0}
     sampler = AnovaSampler(order=order, groups=groups, **options).fit(X, y)
     assert sampler.order_ == order
+    assert sampler.roughness_ == roughness
     learned = value_of(sampler).solution.learned
     rows = X[:50]
     Z = learned.encoding.transform(TableReader.of(X).read(rows))
@@ -129,6 +138,28 @@ def test_weights_find_the_columns_that_matter(fitted):
     assert fitted.feature_importances_.sum() == pytest.approx(1)
     assert min(size, colour) > 2 * shape
     assert shape > 2 * noise
+
+
+def test_smooth_targets_get_a_smooth_kernel(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1300, 3))
+    noise = 0.1 * rng.normal(size=1300)
+    smooth = X[:, 0] + X[:, 1] * X[:, 2] + noise
+    steps = np.sign(X[:, 0]) + np.sign(X[:, 1] - 0.5) + noise
+    train, new = slice(300), slice(300, None)
+
+    def fitted_and_error(y):
+        model = RandomFeatureRidge(AnovaSampler(random_state=0))
+        model.fit(X[train], y[train])
+        return model.kernel_, np.mean((model.predict(X[new]) - y[new]) ** 2)
+
+    sampler, error = fitted_and_error(smooth)
+    assert sampler.roughness_ == 0.1
+    assert fitted_and_error(steps)[0].roughness_ == 1.0
+    monkeypatch.setattr(_anova_kernel, "_SMOOTH", 1.0)
+    sampler, error_of_rough = fitted_and_error(smooth)
+    assert sampler.roughness_ == 1.0
+    assert error < 0.8 * error_of_rough
 
 
 def test_pairs_are_found_where_columns_interact():
