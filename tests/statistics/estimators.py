@@ -18,6 +18,7 @@ class Kind:
     # Largest root mean square error relative to that of the best of a constant, a
     # linear model and means of levels; larger for distances that count useless columns.
     most_error: float = 1.1
+    selects_only_sigma: bool = False
 
 
 ESTIMATORS = {
@@ -30,7 +31,10 @@ ESTIMATORS = {
         lambda: crt.RandomFeatureRidgeClassifier(crt.AnovaSampler(random_state=0)),
     ),
     "averages": Kind(
-        crt.NadarayaWatsonRegressor, crt.NadarayaWatsonClassifier, most_error=1.5
+        crt.NadarayaWatsonRegressor,
+        crt.NadarayaWatsonClassifier,
+        most_error=1.5,
+        selects_only_sigma=True,
     ),
     "averages, OPRF": Kind(
         None,

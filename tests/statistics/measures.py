@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegressionCV, RidgeCV
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
@@ -60,6 +61,16 @@ def _fitted(model: Any, draw: Draw) -> Any:
         last = model.steps[-1][0]
         params = {f"{last}__{name}": value for name, value in params.items()}
     return model.fit(draw.X, draw.y, **params)
+
+
+def least_error_over_sigma(model: Any, draw: Draw) -> float:
+    """Return the error for new rows with the sigma that has the least one."""
+    first = _fitted(model, draw).sigma_
+    sigmas = first * 2.0 ** np.arange(-1.5, 2, 0.5)
+    return min(
+        measured(clone(model).set_params(sigma=float(sigma)), draw).error
+        for sigma in sigmas
+    )
 
 
 def _numbers(model: Any, draw: Draw) -> tuple[float, float, float]:
