@@ -164,12 +164,13 @@ class MetricValue(SampleValue[Metric]):
             # In the metric of all rows, new rows have the error of the folds. Next to
             # rows in the metrics of folds, they have at least that of rows in the
             # metric of all rows, which have shaped it. The difference must exceed two
-            # standard errors of the logarithm of an error.
-            of_new, margin = max(of_new, of_found), 2 / np.sqrt(len(y))
-            expected = np.log(of_found) + of_new / of_found - margin
+            # standard errors of the logarithm of an error; one for labels, for which
+            # the metrics of folds differ more.
+            of_new, one = max(of_new, of_found), 1 / np.sqrt(len(y))
+            expected = np.log(of_found) + of_new / of_found - (2 - by_class) * one
             # If this error is clearly larger than that of rows in the metrics of folds,
             # these metrics do not agree with the metric of all rows.
-            if of_new > (1 + margin) * of_found:
+            if of_new > (1 + 2 * one) * of_found:
                 return whole
             # If rows predict each other no better than left-out rows, the metric of all
             # rows has not adapted to their targets.
@@ -355,13 +356,14 @@ class LearnedMetric(
     be a large part of the errors. Let e be the error of local linear fits in the
     metrics of the folds for the left-out rows. If it is less than :math:`\max(0.3, 1 -
     10 / \sqrt{n})` times the error of a constant for n rows, the metric of all rows is
-    used if e / a < 1.02 or if :math:`\log a + e / a < \log b + \max(c / b, 1) - 2 /
-    \sqrt{n}`. Here a and b are the leave-one-out errors of the training rows in the
-    metric of all rows and in those of the folds, and c is their error if the row to be
-    predicted is in the metric of all rows and most others are in those of the folds.
-    Both sides of the inequality are negative log likelihoods of the errors of new rows.
-    The metric of all rows is also used if :math:`c > (1 + 2 / \sqrt{n})\, b`, because
-    the metrics of the folds then do not agree with it.
+    used if e / a < 1.02 or if :math:`\log a + e / a < \log b + \max(c / b, 1) - t /
+    \sqrt{n}`, where t is 1 for labels and 2 for numbers. Here a and b are the
+    leave-one-out errors of the training rows in the metric of all rows and in those of
+    the folds, and c is their error if the row to be predicted is in the metric of all
+    rows and most others are in those of the folds. Both sides of the inequality are
+    negative log likelihoods of the errors of new rows. The metric of all rows is also
+    used if :math:`c > (1 + 2 / \sqrt{n})\, b`, because the metrics of the folds then do
+    not agree with it.
 
     ``partial_fit`` adds rows, and ``merge`` adds the rows of another transformer. The
     result is the same as after ``fit`` on all rows together, in the same order. To this
