@@ -45,7 +45,6 @@ from ._parts import (
     ridge_without_folds,
 )
 
-_MOST_AXES = 20  # limit on the number of columns in the learned metric
 # With more rows, there is a single set of test rows, features of the ANOVA kernel are
 # not stored, and models of limited numbers of rows are not fitted again to all rows.
 _MANY = 16_000
@@ -493,7 +492,6 @@ class _Learner:
         self.are_many = len(rows.y) > _MANY  # there is a single set of test rows
         numbers = self.targets.n_classes is None
         metric = LearnedMetric(
-            min(_MOST_AXES, self.encoded.V.shape[1]),
             method="evidence",
             columns="auto" if numbers else "linear",
             random_state=choices.seed,
