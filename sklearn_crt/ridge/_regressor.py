@@ -24,16 +24,18 @@ if TYPE_CHECKING:
 # The limit for kernels that are learned from the targets. Left-out errors, for which
 # the kernel is kept, are too small unless there are many rows.
 _FEW_ROWS_OF_LEARNED = 1000
+_LEAST_NOISE = 1e-16  # relative to the variance of the targets
 
 
 def _unit_of_variance(solution: Solution) -> np.ndarray:
     """Return the noise variances, or variances of the targets if it is unknown, (k,).
 
     Models of different folds have different penalties, and the variances of their
-    predictions are comparable only in the same unit.
+    predictions are comparable only in the same unit. The lower limit is for rounding
+    errors. It is continuous, because the noise of some folds may be just above it.
     """
-    known = np.isfinite(solution.noise) & (solution.noise > 1e-8 * solution.spread)
-    return np.where(known, solution.noise, solution.spread)
+    noise = np.maximum(solution.noise, _LEAST_NOISE * solution.spread)
+    return np.where(np.isfinite(noise), noise, solution.spread)
 
 
 class RandomFeatureRidge(
