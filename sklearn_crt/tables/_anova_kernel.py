@@ -347,9 +347,8 @@ def learn_kernel(
     roughness = own.roughness
     if is_score.any():
         del search  # and the kernels that it holds
-        step()
         has_all_points = len(points) <= n_learning
-        roughness, best = _roughness_of(own, rows, best, has_all_points)
+        roughness, best = _roughness_of(own, rows, best, has_all_points, step)
     whole = ColumnKernels.of(points, is_score, encoding.terms, roughness)
     kernel = AnovaKernel(whole, best.weights, best.order, best.strength)
     owned = np.bincount(np.array(encoding.owners, np.intp), shares, n_owners)
@@ -365,7 +364,6 @@ def _rounds(own: ColumnKernels, rows: EncodedRows, n_rounds: int, step: Step):
     """
     n_terms = len(own.terms)
     terms, landmarks = _stacks(own, rows)
-
     search = partial(_fit_of, step, terms, landmarks, rows)
     shares, best = np.full(n_terms, 1 / max(n_terms, 1)), None
     for _ in range(n_rounds):
@@ -383,19 +381,24 @@ def _rounds(own: ColumnKernels, rows: EncodedRows, n_rounds: int, step: Step):
 
 
 def _stacks(own: ColumnKernels, rows: EncodedRows) -> tuple[np.ndarray, np.ndarray]:
-    """Return the kernels of all terms between the rows, or landmarks, and landmarks."""
+    """Return the kernels of all terms between rows, or landmarks, and landmarks."""
     every = range(len(own.terms))
-    return own.stacked(rows.Z, every, np.float32), own.stacked(
-        own.points, every, np.float32
-    )
+    first, second = (own.stacked(Z, every, np.float32) for Z in (rows.Z, own.points))
+    return first, second
 
 
 def _roughness_of(
-    own: ColumnKernels, rows: EncodedRows, fit: _Fit, has_all_points: bool
+    own: ColumnKernels,
+    rows: EncodedRows,
+    fit: _Fit,
+    has_all_points: bool,
+    step: Step,
 ) -> tuple[float, _Fit]:
     """Return the roughness that predicts the targets better, and the fit with it."""
     smooth = ColumnKernels.of(own.points, own.is_score, own.terms, _SMOOTH)
-    found = _fit_of(*_stacks(smooth, rows), rows, fit.weights, fit.order, fit.strength)
+    terms, landmarks = _stacks(smooth, rows)
+    choice = fit.weights, fit.order, fit.strength
+    found = _fit_of(step, terms, landmarks, rows, *choice)
     gain = _GAIN + _GAIN_OF_FEW / len(rows.Z) ** 0.5
     if not has_all_points:
         gain += _GAIN_OF_POINTS
