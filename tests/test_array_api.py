@@ -35,6 +35,7 @@ from sklearn_crt.samplers import (
     PositiveRBFSampler,
     clustered_hybrid,
 )
+from sklearn_crt.tables import TableClassifier, TableRegressor
 
 from .cases import array_libraries, sampler_cases
 from .hybrids import named
@@ -264,6 +265,23 @@ def lost_to_signs(model, X, weights, queries):
     sums = np.abs(features @ totals)
     terms = np.abs(features) @ np.abs(totals)
     return 4 * np.finfo(X.dtype).eps * (terms / sums)[:, None]
+
+
+@pytest.mark.each_value
+def test_predictions_of_table_models(rng, library, dispatch):
+    X = rng.normal(size=(60, 3))
+    y = X[:, 0] + 0.1 * rng.normal(size=60)
+    theirs, labels = library(X), (y > 0).astype(int)
+    for kind, targets in ((TableRegressor, y), (TableClassifier, labels)):
+        weights = rng.uniform(size=60)
+        expected = kind(random_state=0).fit(X, targets, sample_weight=weights)
+        found = kind(random_state=0)
+        found.fit(theirs, library(targets), sample_weight=library(weights))
+        names = "predict", "predict_interval", "predict_proba", "score_samples"
+        for name in names:
+            if hasattr(expected, name):
+                result = getattr(found, name)(theirs)
+                assert_same(result, getattr(expected, name)(X), theirs, 1e-9)
 
 
 @pytest.mark.each_value

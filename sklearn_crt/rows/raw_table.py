@@ -113,7 +113,9 @@ def read_table_and_targets(
             "the target y is None."
         )
     options = {"ensure_2d": False, "dtype": None, "input_name": "y"}
-    y = np.asarray(check_array(plain_targets(y), **options))
+    y = plain_targets(y)
+    y = to_host(y) if hasattr(y, "__dlpack__") else y
+    y = np.asarray(check_array(y, **options))
     check_consistent_length(X, y)
     V = reader.read(X, fitting=True)
     return V, y, reader.with_categories(V)

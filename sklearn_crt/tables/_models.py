@@ -364,6 +364,7 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
     True
     """
 
+    _one_output = True
     _every_part = PARTS_OF_NUMBERS
 
     _read_targets = staticmethod(as_numbers)
@@ -390,9 +391,6 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
             )
             mean = mean[:, None]
         return (mean + gaps)[:, None].astype(V.dtype, copy=False)
-
-    def _output(self, values: np.ndarray, X: Any) -> np.ndarray:
-        return values[:, 0]
 
 
 class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
