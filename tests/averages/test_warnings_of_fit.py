@@ -59,21 +59,21 @@ def test_features_that_are_too_few(rng):
 
 
 def test_features_whose_probabilities_are_too_coarse(rng):
-    X = rng.integers(0, 4, (2000, 3))
+    X = rng.integers(0, 4, (1000, 3))
     p = 1 / (1 + np.exp(-1.5 * rng.normal(size=64)))
-    y = rng.random(2000) < p[X @ [16, 4, 1]]
-    sampler = OPRFSampler(n_components=200, random_state=0)
-    with pytest.warns(ApproximationWarning, match="200 features are too") as caught:
+    y = rng.random(1000) < p[X @ [16, 4, 1]]
+    sampler = OPRFSampler(n_components=100, random_state=0)
+    with pytest.warns(ApproximationWarning, match="100 features are too") as caught:
         NadarayaWatsonClassifier(sampler).fit(X, y)
     (message,) = (str(each.message) for each in caught)
     ours, exact = map(float, re.findall(r"(?:log loss is|and) (\.?\d+\.\d+)", message))
     exact_model = NadarayaWatsonClassifier().fit(X, y)
-    new = rng.integers(0, 4, (20_000, 3))
-    truth = rng.random(20_000) < p[new @ [16, 4, 1]]
+    new = rng.integers(0, 4, (5000, 3))
+    truth = rng.random(5000) < p[new @ [16, 4, 1]]
     assert exact == pytest.approx(
-        log_loss(truth, exact_model.predict_proba(new)), abs=0.06
+        log_loss(truth, exact_model.predict_proba(new)), abs=0.1
     )
     assert ours > exact + 0.02
     with warnings.catch_warnings(action="error"):
-        sampler.set_params(n_components=4000)
+        sampler.set_params(n_components=2000)
         NadarayaWatsonClassifier(sampler).fit(X, y)
