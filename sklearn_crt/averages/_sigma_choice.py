@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
 from operator import add
 from typing import Any, NamedTuple
 
@@ -518,87 +518,55 @@ def best_multiple_of_sampler(
             chosen = last_least(np.stack(errors) @ labelled.weights)
         best, own = float((best * steps)[chosen]), errors[chosen]
     if labelled is None:
-        return best, _compared_numbers(sampler, rows, encoded, targets, own), None
-    compared = _compared_labels(sampler, rows, encoded, targets, found[chosen])
+        return best, _compared(sampler, rows, encoded, targets, own), None
+    compared = _compared(sampler, rows, encoded, targets, found[chosen])
     return best, compared, Recalibration.of(found[chosen], labelled)
 
 
-def _compared_numbers(
-    sampler: BaseFeatureSampler,
-    rows: SampledRows,
-    encoded: np.ndarray,
-    targets: Targets,
-    errors: np.ndarray,
-) -> Comparison:
-    """Compare the R^2 of features, given their errors, with that of the kernel."""
-    # encoded (n_rows, k), errors (n_rows,)
-    some, path = _kernel_sums(sampler, rows, encoded)
-    given = np.ones(len(some)), encoded[some], targets, rows.seen
-    of_kernel = [_errors_of_numbers(sums, *given) for sums in path]
-    found = _compared("R^2", errors[some], of_kernel, rows, some)
-    # where even the kernel predicts hardly anything, more features do not help
-    return found._replace(are_coarse=found.are_coarse and found.of_kernel > 0.1)
-
-
-def _compared_labels(
-    sampler: BaseFeatureSampler,
-    rows: SampledRows,
-    encoded: np.ndarray,
-    targets: Targets,
-    of_features: np.ndarray,
-) -> Comparison:
-    """Compare probabilities (n_rows, n_classes) of features with those of the kernel.
-
-    The log losses are compared if the accuracies differ little.
-    """
-    some, path = _kernel_sums(sampler, rows, encoded)
-    factors, share = _class_factors(encoded, rows.seen)[some], np.ones(len(some))
-    labelled = Batch(rows.few.X[some], rows.few.y[some], rows.few.weights[some])
-    of_kernel = [_probabilities_of(sums * factors, share, rows.seen) for sums in path]
-
-    def losses(found: np.ndarray) -> np.ndarray:
-        calibrated = Recalibration.of(found, labelled, tolerance=_COMPARED)(found)
-        return -np.log(calibrated[np.arange(len(some)), labelled.y])
-
-    comparisons = [
-        _compared(score, of(of_features[some]), list(map(of, of_kernel)), rows, some)
-        for score, of in (
-            ("accuracy", partial(mistakes, labels=labelled.y)),
-            ("log loss", losses),
-        )
-    ]
-    return next((each for each in comparisons if each.are_coarse), comparisons[0])
-
-
-def _kernel_sums(
-    sampler: BaseFeatureSampler, rows: SampledRows, encoded: np.ndarray
-) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Return some rows, and for each sigma their kernel sums without themselves."""
-    some = np.unique(np.linspace(0, len(encoded) - 1, _N_COMPARED).astype(int))
-    X = rows.few.X.astype(np.float64, copy=False)
-    keys = Frame(sampler.sigma_).rows(X)
-    path = path_sums(Gaussian(), keys.take(some), keys, encoded, OCTAVES, some, 0)
-    return some, [sums.values for (sums,) in path]
-
-
 def _compared(
-    score: str,
-    of_features: np.ndarray,
-    of_kernel: list[np.ndarray],
+    sampler: BaseFeatureSampler,
     rows: SampledRows,
-    some: np.ndarray,
+    encoded: np.ndarray,
+    targets: Targets,
+    of_features: np.ndarray,
 ) -> Comparison:
-    """Compare the mean error of features with the lowest one of the exact kernel."""
-    # of_features (n_some,), of_kernel one (n_some,) per sigma
-    weights = rows.few.weights[some]
+    """Compare features with the exact kernel and its best sigma on some of the rows.
+
+    ``of_features`` contains the errors of numbers, (n_rows,), or class probabilities,
+    (n_rows, n_classes), whose log losses are compared if accuracies differ little.
+    """
+    # encoded (n_rows, k)
+    n_rows, seen = len(encoded), rows.seen
+    some = np.unique(np.linspace(0, n_rows - 1, _N_COMPARED).astype(int))
+    X = rows.few.X.astype(np.float64, copy=False)
+    keys, of_features = Frame(sampler.sigma_).rows(X), of_features[some]
+    path = path_sums(Gaussian(), keys.take(some), keys, encoded, OCTAVES, some, 0)
+    kernel_sums, ones = [sums.values for (sums,) in path], np.ones(len(some))
+    y, weights = rows.few.y[some], rows.few.weights[some]
     share = weights / weights.sum()
-    best = min(of_kernel, key=lambda each: float(share @ each))
-    gain, least = of_features - best, _COARSE_LOSS if score == "log loss" else _COARSE
-    are_coarse = share @ gain > least and is_significant(gain, share, 2.5)
-    ours, exact = float(share @ of_features), float(share @ best)
-    if score != "log loss":
-        ours, exact = 1 - ours, 1 - exact
-    return Comparison(score, ours, exact, len(rows.few.y), bool(are_coarse))
+    errors = {}  # by score, of features and of the kernel for each sigma
+    if targets.are_labels:
+        factors, batch = _class_factors(encoded, seen)[some], Batch(X[some], y, weights)
+        found = [of_features]
+        found += [_probabilities_of(sums * factors, ones, seen) for sums in kernel_sums]
+        errors["accuracy"] = [mistakes(each, y) for each in found]
+        calibrated = [Recalibration.of(p, batch, tolerance=_COMPARED)(p) for p in found]
+        errors["log loss"] = [-np.log(p[np.arange(len(y)), y]) for p in calibrated]
+    else:
+        given = ones, encoded[some], targets, seen
+        of_kernel = [_errors_of_numbers(sums, *given) for sums in kernel_sums]
+        errors["R^2"] = [of_features, *of_kernel]
+    comparisons = []
+    for score, (own, *others) in errors.items():
+        best = min(others, key=lambda each: float(share @ each))
+        gain, least = own - best, _COARSE_LOSS if score == "log loss" else _COARSE
+        are_coarse = share @ gain > least and is_significant(gain, share, 2.5)
+        means = np.array([share @ own, share @ best])
+        if score == "R^2":  # where the kernel is useless, more features do not help
+            are_coarse = are_coarse and means[1] < 0.9
+        ours, exact = means if score == "log loss" else 1 - means
+        comparisons.append(Comparison(score, ours, exact, n_rows, bool(are_coarse)))
+    return next((each for each in comparisons if each.are_coarse), comparisons[0])
 
 
 def _class_factors(encoded, seen):
