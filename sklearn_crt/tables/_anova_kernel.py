@@ -272,9 +272,9 @@ _ALPHAS = np.logspace(-3, 4, 29)
 _FREEDOM, _MOST_FREEDOM = 1.2, 0.9
 # Weights are learned with the roughness _ROUGH. It is replaced by _SMOOTH if the error
 # then falls by this proportion, plus a number that decreases with the square root of
-# the number of rows, plus another one if weights are learned from some of the
-# landmarks, because a rough kernel needs more of them. On 30 tables, no error on new
-# rows increased, and eight fell, by up to 23 %.
+# the effective number of rows, plus another one if weights are learned from some of the
+# landmarks, because a rough kernel needs more of them. On two splits of 30 tables, the
+# error on new rows changed on eight tables, from 20 % less to 3 % more.
 _ROUGH, _SMOOTH = 1.0, 0.1
 _GAIN, _GAIN_OF_FEW, _GAIN_OF_POINTS = 0.01, 0.5, 0.03
 _LEAST_LEFT = 1e-4  # lower limit on one minus the leverage of a row
@@ -399,7 +399,8 @@ def _roughness_of(
     terms, landmarks = _stacks(smooth, rows)
     choice = fit.weights, fit.order, fit.strength
     found = _fit_of(step, terms, landmarks, rows, *choice)
-    gain = _GAIN + _GAIN_OF_FEW / len(rows.Z) ** 0.5
+    n_effective = rows.weights.sum() ** 2 / np.square(rows.weights).sum()
+    gain = _GAIN + _GAIN_OF_FEW / np.sqrt(n_effective)
     if not has_all_points:
         gain += _GAIN_OF_POINTS
     if found.error < (1 - gain) * fit.error:

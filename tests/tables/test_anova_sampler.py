@@ -162,6 +162,20 @@ def test_smooth_targets_get_a_smooth_kernel(monkeypatch):
     assert error < 0.8 * error_of_rough
 
 
+def test_rows_with_little_weight_hardly_count_for_the_roughness():
+    found = []
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(400, 3))
+        y = X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=400)
+        for weights in (np.ones(400), np.exp(2 * rng.normal(size=400))):
+            sampler = AnovaSampler(order=1, n_components=60, random_state=0)
+            sampler.fit(X, y, sample_weight=weights)
+            found.append(sampler.roughness_)
+    # the weights are those of about 30 rows, which are too few for a choice
+    assert found[::2].count(0.1) >= found[1::2].count(0.1) + 2
+
+
 def test_pairs_are_found_where_columns_interact():
     X, y = mixed_table(missing=0)
     train, test = slice(None, 300), slice(300, None)
