@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 from sklearn.utils.multiclass import unique_labels
 
 from .arrays.threads import blas_for_fit
@@ -117,7 +117,7 @@ def fit(
     True
     """
     model: Any = clone(estimator)
-    name, is_sampler = type(model).__name__, isinstance(model, BaseFeatureSampler)
+    is_sampler = isinstance(model, BaseFeatureSampler)
     sampler: Any = model if is_sampler else getattr(model, "_transformer", None)
     if (
         not isinstance(model, _KINDS)
@@ -133,43 +133,45 @@ def fit(
         )
     model._validate_params()
     if y is None and not is_sampler:
-        raise ValueError(f"{name} requires the targets y.")
+        raise ValueError(f"{type(model).__name__} requires the targets y.")
     if classes is not None and not is_classifier(model):
-        raise ValueError(f"classes can only be passed for classifiers, got {name}.")
-    given = {"X": X, "y": None if is_sampler else y, "sample_weight": sample_weight}
-    blocks = _blocks(given, getattr(model, "class_weight", None))
+        raise ValueError(
+            f"classes can only be passed for classifiers, got {type(model).__name__}."
+        )
+    class_weight = getattr(model, "class_weight", None)
+    blocks = _blocks(X, None if is_sampler else y, sample_weight, class_weight)
     if isinstance(model, LearnedMetric):
-        return _sum(blocks, _part, model, {}, add=_merged).compute()
-    first = {}
+        return _sum(blocks, _part, model, None, add=_merged).compute()
+    labels = checked = None
     if classes is not None:
-        model.classes_ = np.unique(plain_targets(np.asarray(classes, dtype=object)))
+        labels = np.unique(plain_targets(np.asarray(classes, dtype=object)))
     elif is_classifier(model):
-        first["classes"] = _sum(blocks, _labels, add=_union)
+        labels = _sum(blocks, _labels, add=_union)
     if isinstance(sampler, BaseFeatureSampler):
         sampler = clone(sampler)
         sampler._validate_params()
         start = sampler._empty_value(None)  # created once, so that blocks share a seed
-        first["sampler"] = _sum(blocks, _statistics, sampler, start, add=_merged)
+        sampler = _sum(blocks, _part, sampler, start, add=_merged)
     if is_sampler:
-        first["checked"] = _sum(blocks[:1], _checked_rows, model, add=None)
+        checked = _sum(blocks[:1], _first_rows, model, add=None)
     # in a single graph, so that work shared by rows and targets is done only once
-    (found,) = dask.compute(first)
-    if "classes" in found:
-        model.classes_ = found["classes"]
-    if "sampler" in found:
-        sampler = with_value(found["sampler"], found["sampler"]._value.with_map())
+    labels, sampler, checked = dask.compute(labels, sampler, checked)
+    if isinstance(sampler, BaseFeatureSampler):
+        sampler = with_value(sampler, sampler._value.with_map())
     if is_sampler:
-        sampler._warn_after_fit(found["checked"])
+        sampler._warn_after_fit(checked)
         return sampler
+    if labels is not None:
+        model.classes_ = labels
     kernel = model.kernel
     if isinstance(sampler, AnovaSampler):
         sampler = _fitted_to_tables(model, sampler, X, blocks)
         model.kernel = FrozenEstimator(sampler)
-    known = _fields_with_best_sigma(model, sampler, X, y, blocks)
-    checked = _sum(blocks[:1], _checked_rows, model, add=None)
-    total = _sum(blocks, _part, model, known, add=_merged)
+    start = _start_with_best_sigma(model, sampler, X, y, blocks)
+    total = _sum(blocks, _part, model, start, add=_merged)
+    checked = _sum(blocks[:1], _first_rows, model, add=None)
     model, checked = dask.compute(total, checked)
-    value = replace(model._value, **known).fixed()
+    value = model._value.with_map_of(start).fixed()
     if isinstance(sampler, AnovaSampler):
         value = replace(value, settings=replace(value.settings, kernel=kernel))
         model = with_noted_params(model, {"kernel": kernel})
@@ -248,8 +250,17 @@ class _Block(NamedTuple):
 
     X: Any  # (n_rows, n_features)
     y: Any  # (n_rows,) or (n_rows, n_outputs), or None
-    sample_weight: np.ndarray | None  # (n_rows,)
-    total_weight: np.ndarray | None  # (n_rows,), including class weights
+    sample_weight: Any  # (n_rows,) or None
+    class_weight: Any  # parameter of the classifier
+
+    @property
+    def total_weight(self) -> Any:
+        """Weights of the rows, including class weights; None if there are none."""
+        weights = self.sample_weight
+        if not isinstance(self.class_weight, dict):
+            return weights
+        factors = compute_sample_weight(self.class_weight, plain_targets(self.y))
+        return factors if weights is None else factors * np.asarray(weights)
 
     @property
     def n_rows(self) -> int:
@@ -258,49 +269,41 @@ class _Block(NamedTuple):
         return self.X.shape[0] if weights is None else int(np.count_nonzero(weights))
 
 
-def _block(*tables, names, class_weight):
-    """Return the block that consists of the tables with the given names."""
-    given = dict(zip(names, tables, strict=True))
-    y, weights = plain_targets(given.get("y")), given.get("sample_weight")
-    total = weights = None if weights is None else np.asarray(weights)
-    if isinstance(class_weight, dict):
-        total = compute_sample_weight(class_weight, y)
-        total = total if weights is None else total * weights
-    return _Block(given["X"], y, weights, total)
-
-
-def _blocks(given: dict[str, Any], class_weight: Any) -> list[tuple[int, Any]]:
+def _blocks(
+    X: Any, y: Any, sample_weight: Any, class_weight: Any
+) -> list[tuple[int, Any]]:
     """Return lazy blocks with rows, and the number of rows before each of them.
 
     Only rows with positive weight count. Counting takes an additional pass if there are
     weights, or if the lengths of the blocks are unknown.
     """
-    X = given["X"]
     _check_lazy(X)
-    given = {name: table for name, table in given.items() if table is not None}
-    options = {"names": list(given), "class_weight": class_weight}
+    options: dict[str, Any] = {"class_weight": class_weight}
     # In a single expression, so that targets that are computed from the rows share
     # their work, and because Dask may join the parts of a file differently for each.
     if _is_frame(X):
-        for name, table in given.items():
-            if not _is_frame(table) or table.npartitions != X.npartitions:
+        for name, table in ("y", y), ("sample_weight", sample_weight):
+            n_parts = table.npartitions if _is_frame(table) else None
+            if table is not None and n_parts != X.npartitions:
                 raise ValueError(
                     f"X is a Dask DataFrame of {X.npartitions} partitions, but {name} "
                     "is not. Take both from one DataFrame, or pass arrays, such as "
                     "X.to_dask_array(lengths=True)."
                 )
         options |= {"enforce_metadata": False, "align_dataframes": False}
-        _, *others = given.values()
-        lazily = X.map_partitions(_block, *others, meta=(None, object), **options)
+        lazily = X.map_partitions(
+            _Block, y, sample_weight, meta=(None, object), **options
+        )
     else:
         pairs: list[Any] = []
-        for number, table in enumerate(given.values()):
-            table = table.to_dask_array() if _is_frame(table) else da.asarray(table)
-            pairs += [table, (0, number + 1)[: table.ndim]]
+        for number, table in enumerate((X, y, sample_weight), start=1):
+            if table is not None:
+                table = table.to_dask_array() if _is_frame(table) else da.asarray(table)
+            pairs += [table, None if table is None else (0, number)[: table.ndim]]
         options |= {"dtype": object, "meta": np.empty(0, object)}
-        lazily = da.blockwise(_block, (0,), *pairs, concatenate=True, **options)
+        lazily = da.blockwise(_Block, (0,), *pairs, concatenate=True, **options)
     blocks = lazily.to_delayed()
-    has_weights = "sample_weight" in given or class_weight is not None
+    has_weights = sample_weight is not None or class_weight is not None
     sizes = [math.nan] if has_weights or _is_frame(X) else lazily.chunks[0]
     if any(map(math.isnan, sizes)):
         sizes = dask.compute(*(block.n_rows for block in blocks))
@@ -355,15 +358,25 @@ def _artificial_rows(X: Any) -> Any:
 
 
 # ---------------------------------------------------------- what each block is used for
-def _part(model, known, n_before, block):
+def _read(model, block):
+    """Return an unfitted copy of a model that has read a block, and a batch of it."""
+    if isinstance(model, BaseFeatureSampler):
+        return read_rows(model, block.X, None, None, block.total_weight)
+    return read_rows(model, block.X, block.y, block.sample_weight)
+
+
+def _part(model, start, n_before, block):
     """Return a copy of a model that has learned from a block, as in ``partial_fit``.
 
-    Some fields of the fitted value are known before.
+    ``start`` is the value without rows; None if each block may create its own.
     """
-    model, batch = read_rows(model, block.X, block.y, block.sample_weight)
-    value = replace(model._empty_value(batch), n_before=n_before, **known).plus(batch)
+    model, batch = _read(model, block)
+    if isinstance(model, BaseFeatureSampler):
+        return with_value(model, start.read(batch, n_before))
+    value = model._empty_value(batch) if start is None else start
+    value = replace(value, n_before=n_before).plus(batch)
     # workers send back the sums of features, but not the feature map
-    return with_value(model, value.without_map() if known else value)
+    return with_value(model, value if start is None else value.without_map())
 
 
 def _merged(model, other):
@@ -371,7 +384,7 @@ def _merged(model, other):
 
 
 def _labels(n_before, block):
-    return np.unique(block.y)
+    return np.unique(plain_targets(block.y))
 
 
 def _union(labels, others):
@@ -379,25 +392,16 @@ def _union(labels, others):
     return np.unique(np.concatenate([labels, others]))
 
 
-def _statistics(sampler, start, n_before, block):
-    sampler, batch = read_rows(sampler, block.X, None, None, block.total_weight)
-    return with_value(sampler, start.read(batch, n_before))
-
-
-def _checked_rows(model, n_before, block):
+def _first_rows(model, n_before, block):
     """Return the first rows of a block, on which the warnings of ``fit`` are based."""
-    is_sampler = isinstance(model, BaseFeatureSampler)
-    rest = (None, None) if is_sampler else (block.y,)  # X_key and y
-    _, batch = read_rows(model, block.X, *rest, block.sample_weight)
+    _, batch = _read(model, block)
     n_rows = max(_LEAST_CHECKED, _CHECKED // batch.X.shape[1])
-    parts = {name: getattr(batch, name, None) for name in ("X", "y", "weights")}
-    parts = {name: part[:n_rows] for name, part in parts.items() if part is not None}
-    return batch._replace(**parts)
+    parts = batch[:3]  # rows, targets or keys, and weights
+    return type(batch)(*(each if each is None else each[:n_rows] for each in parts))
 
 
 def _sample(model, draw, n_before, block):
-    _, batch = read_rows(model, block.X, block.y, block.sample_weight)
-    return draw([batch], n_before=n_before)
+    return draw([_read(model, block)[1]], n_before=n_before)
 
 
 def _drawn(model: Any, blocks: list[Any], draw: Callable[..., Any]) -> Any:
@@ -405,21 +409,20 @@ def _drawn(model: Any, blocks: list[Any], draw: Callable[..., Any]) -> Any:
     return _sum(blocks, _sample, model, draw, add=add).compute()
 
 
-def _fields_with_best_sigma(
+def _start_with_best_sigma(
     model: Any, sampler: Any, X: Any, y: Any, blocks: list[Any]
-) -> dict[str, Any]:
-    """Return the fields of a fitted value that ``fit`` learns from samples of rows."""
-    ones = np.ones((2, *np.shape(y)[1:]))
-    y = model.classes_[[0, 0]] if is_classifier(model) else ones
+) -> Any:
+    """Return a value without rows, with the sigma that is best on samples of them."""
+    y = np.ones((2, *np.shape(y)[1:]))
+    if is_classifier(model):
+        options = {"classes": model.classes_, "y": model.classes_}
+        weights = compute_class_weight(model.class_weight, **options)
+        y = model.classes_[[np.argmax(weights)] * 2]  # not of a class of weight 0
     shell, batch = read_rows(model, _artificial_rows(X), y, None)
-    before = shell._empty_value(batch)
+    value = replace(shell._empty_value(batch), sampler=sampler, is_fixed=True)
     is_ours = isinstance(sampler, BaseFeatureSampler)
     n_rows = sampler._value.statistics.query.n_rows if is_ours else 0
-    value = replace(before, sampler=sampler, is_fixed=True)
-    value = value.with_best_sigma_of(partial(_drawn, model, blocks), n_rows)
-    fields, old = vars(value), vars(before)
-    known = {name: new for name, new in fields.items() if new is not old[name]}
-    return {"sampler": value.sampler, **known}
+    return value.with_best_sigma_of(partial(_drawn, model, blocks), n_rows)
 
 
 def _fitted_to_tables(model: Any, sampler: Any, X: Any, blocks: list[Any]) -> Any:

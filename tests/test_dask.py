@@ -263,6 +263,17 @@ def test_class_weights_determine_sigma_as_in_memory(sigma, table):
     assert_allclose(found.predict_proba(QUERIES), proba, rtol=1e-7)
 
 
+def test_a_class_of_weight_zero(table):
+    X, labels, *_ = table
+    model = RandomFeatureRidgeClassifier(
+        OPRFSampler(n_components=32, random_state=0),
+        class_weight={"a": 0, "bb": 1, "ccc": 2},
+    )
+    found, expected = crt_dask.fit(model, lazy(X), labels), clone(model).fit(X, labels)
+    proba = expected.predict_proba(QUERIES)
+    assert_allclose(found.predict_proba(QUERIES), proba, rtol=1e-7, atol=1e-12)
+
+
 def test_blocks_exchange_sums_and_no_maps(table):
     X, labels, *_ = table
     sizes = []

@@ -268,6 +268,9 @@ class RidgeSums(MapSums[Solution]):
     def without_map(self) -> RidgeSums:
         return replace(self, sampler=None, path=(None,) * len(self.path))
 
+    def with_map_of(self, other: Self) -> RidgeSums:
+        return replace(self, sampler=other.sampler, path=other.path)
+
     # -------------------------------------------------------------------- sigma
     def _members(self) -> tuple[Transformer | None, ...]:
         """Return a fitted sampler for each candidate sigma."""

@@ -160,6 +160,10 @@ class MapSums(LearnedValue[S]):
         """Return a copy without the sampler, so that less data is transferred."""
         return replace(self, sampler=None)
 
+    def with_map_of(self, other: Self) -> Self:
+        """Return a copy with the sampler of another value."""
+        return replace(self, sampler=other.sampler)
+
 
 def _fitted_with(sampler: Transformer, batch: Batch) -> tuple[Transformer, bool]:
     """Return a copy that is also fitted to a batch, and whether its map is fixed."""
