@@ -13,6 +13,7 @@ arrays of torch, and the times say nothing about a GPU. ``--quick`` uses small a
 
 import math
 import os
+import sys
 import time
 from functools import partial
 
@@ -27,7 +28,8 @@ import sklearn_crt as crt
 from sklearn_crt.attention import linear_attention
 from sklearn_crt.samplers import PositiveRBFSampler, SimplexRBFSampler
 
-from .tables import Table, command_parser, header, interleave, report
+from .commands import Command
+from .tables import Table, interleave
 
 try:
     import torch
@@ -135,14 +137,14 @@ class Device:
         print(" | ".join(self.rows[-1]), flush=True)
 
 
-def add_transforms(device, args, X):
+def add_transforms(device, features, X):
     """Measure ``transform`` of the samplers."""
     rows, sigma = device.array(X), X.shape[1] ** -0.5
     for name, kind in SAMPLERS.items():
-        here = kind(sigma=sigma, n_components=args.features, random_state=0).fit(X)
-        there = kind(sigma=sigma, n_components=args.features, random_state=0).fit(rows)
+        here = kind(sigma=sigma, n_components=features, random_state=0).fit(X)
+        there = kind(sigma=sigma, n_components=features, random_state=0).fit(rows)
         is_real = name != "TrigRBFSampler"
-        W = torch.randn(args.features // (2 - is_real), X.shape[1], device=device.name)
+        W = torch.randn(features // (2 - is_real), X.shape[1], device=device.name)
         plain = partial(trigonometric, rows, W, sigma)
         if is_real:
             A = float(here.A_) if name == "OPRFSampler" else 0.0
@@ -151,19 +153,17 @@ def add_transforms(device, args, X):
         device.add(f"``{name}.transform``", ours, plain, {}, here.transform(X))
 
 
-def add_ridge(device, args, X):
+def add_ridge(device, features, X):
     """Measure ``fit`` and ``predict`` of ridge regression on Fourier features."""
     rng, sigma = np.random.default_rng(1), X.shape[1] ** -0.5
     y = np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(len(X), dtype=np.float32)
     rows, targets = device.array(X), device.array(y)
-    sampler = crt.TrigRBFSampler(
-        sigma=sigma, n_components=args.features, random_state=0
-    )
+    sampler = crt.TrigRBFSampler(sigma=sigma, n_components=features, random_state=0)
     # the only solver that scikit-learn has for arrays of torch
     model = make_pipeline(sampler, Ridge(ALPHA, solver="svd"))
     on_host = make_pipeline(sampler, Ridge(ALPHA, solver="cholesky"))
     expected = on_host.fit(X, y).predict(X)
-    W = torch.randn(args.features // 2, X.shape[1], device=device.name)
+    W = torch.randn(features // 2, X.shape[1], device=device.name)
     Z = trigonometric(rows, W, sigma)
     coef, intercept = ridge(Z, targets)
 
@@ -207,12 +207,12 @@ def add_ridge(device, args, X):
     device.add(f"{name}, predict", copied_predict, plain_predict, {}, expected)
 
 
-def add_attention(device, args):
+def add_attention(device, length):
     """Measure linear attention, causal and not."""
     from torch.nn.functional import scaled_dot_product_attention as exact
 
     rng = np.random.default_rng(2)
-    shape = 1, N_HEADS, args.length, D_HEAD
+    shape = 1, N_HEADS, length, D_HEAD
     here = [0.3 * rng.standard_normal(shape, dtype=np.float32) for _ in "qkv"]
     sampler = crt.OPRFSampler(
         sigma=D_HEAD**-0.25, n_components=M_HEAD, kernel="softmax", random_state=0
@@ -231,46 +231,35 @@ def add_attention(device, args):
         )
 
 
-def accelerators(args):
-    """Print the table, and write it to the page with ``--write``."""
-    device = Device(args.device, args.repeats)
+def accelerators(
+    device="cuda", rows=200_000, columns=64, features=1024, length=8192, repeats=5
+):
+    """Return the table of all operations."""
+    if torch is None:
+        sys.exit("This benchmark requires torch.")
+    place = Device(device, repeats)
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((args.rows, args.columns), dtype=np.float32)
+    X = rng.standard_normal((rows, columns), dtype=np.float32)
     with sklearn.config_context(array_api_dispatch=True), torch.no_grad():
-        add_transforms(device, args, X)
-        add_ridge(device, args, X)
-        add_attention(device, args)
-    columns = ["operation", "sklearn_crt", "plain torch", "times as fast"]
-    columns += ["another library", "difference from NumPy"]
+        add_transforms(place, features, X)
+        add_ridge(place, features, X)
+        add_attention(place, length)
+    names = ["operation", "sklearn_crt", "plain torch", "times as fast"]
+    names += ["another library", "difference from NumPy"]
     title = (
-        f"Milliseconds on {device.card}: {args.rows:,} rows of {args.columns} columns, "
-        f"{args.features} features; attention of {N_HEADS} heads, {args.length:,} rows "
+        f"Milliseconds on {place.card}: {rows:,} rows of {columns} columns, "
+        f"{features} features; attention of {N_HEADS} heads, {length:,} rows "
         f"of {D_HEAD} columns, {M_HEAD} features"
     )
-    facts = header(torch.get_num_threads(), args.repeats, time.perf_counter)
-    facts.append(f"torch {torch.__version__}, {device.card}")
-    page = "accelerators.inc" if args.write else None
-    report([Table(title, columns, device.rows)], facts, page)
-
-
-def main():
-    """Read the command line."""
-    parser = command_parser("accelerators", __doc__)
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument("--rows", type=int, default=200_000)
-    parser.add_argument("--columns", type=int, default=64)
-    parser.add_argument("--features", type=int, default=1024)
-    parser.add_argument("--length", type=int, default=8192)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--quick", action="store_true", help="small arrays")
-    parser.add_argument("--write", action="store_true", help="write doc/benchmarks")
-    args = parser.parse_args()
-    if torch is None:
-        parser.error("This benchmark requires torch.")
-    if args.quick:
-        vars(args).update(QUICK)
-    accelerators(args)
+    facts = [f"torch {torch.__version__}, {place.card}"]
+    return [Table(title, names, place.rows)], facts
 
 
 if __name__ == "__main__":
-    main()
+    Command(
+        accelerators,
+        "accelerators.inc",
+        QUICK,
+        threads="as by default",
+        clock=time.perf_counter,
+    ).main()

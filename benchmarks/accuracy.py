@@ -23,7 +23,8 @@ import sklearn_crt as crt
 from sklearn_crt.datasets import fetch_uci
 
 from .cases import gamma_of
-from .tables import ROOT, Table, command_parser, header, report
+from .commands import Command
+from .tables import ROOT, Table
 
 N_ROWS, N_BINS = 400, 4
 BLOCKS = ["iid", "orthogonal", "simplex"]
@@ -178,23 +179,14 @@ def plot(results, widths, path):
     figure.savefig(path, dpi=100)
 
 
-def main():
-    """Print the tables."""
-    parser = command_parser("accuracy", __doc__)
-    parser.add_argument("--seeds", type=int, default=200)
-    parser.add_argument("--widths", type=int, nargs="+", default=[64, 256, 1024])
-    parser.add_argument(
-        "--write", action="store_true", help="write the page and figure of the docs"
-    )
-    args = parser.parse_args()
-    results = list(run(args.widths, args.seeds))
-    middle = args.widths[len(args.widths) // 2]
-    tables = [table(*result, middle) for result in results]
-    facts = [*header(), f"{args.seeds} seeds, {2 * N_ROWS} pairs"]
-    report(tables, facts, "accuracy.inc" if args.write else None)
-    if args.write:
-        plot(results, args.widths, ROOT / "doc" / "_static" / "accuracy.png")
+def accuracy(seeds=200, widths=(64, 256, 1024), write=False):
+    """Return the tables for the middle width, and draw the figure of the docs."""
+    results = list(run(widths, seeds))
+    if write:
+        plot(results, widths, ROOT / "doc" / "_static" / "accuracy.png")
+    tables = [table(*result, widths[len(widths) // 2]) for result in results]
+    return tables, [f"{seeds} seeds, {2 * N_ROWS} pairs"]
 
 
 if __name__ == "__main__":
-    main()
+    Command(accuracy, "accuracy.inc").main()

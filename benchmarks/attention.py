@@ -9,25 +9,27 @@ With torch among the libraries a second table says from which length on each is 
 than torch's fused kernel of exact attention, and --write writes that to the guide.
 """
 
-import argparse
-import resource
-import sys
+import importlib.util
+import itertools
 import time
 import tracemalloc
 from functools import partial
 
 import numpy as np
 
-from .tables import Table, command_parser, header, output_alone, report
+from .commands import Command, result_alone
+from .costs import peak_memory
+from .tables import Table
 
 D = 64
 COLUMNS = 64, 256
+LENGTHS = tuple(2**i for i in range(10, 17))
 NAMES = ["exact", *(f"linear {m}" for m in COLUMNS), "coreset"]
 NAMES += ["exact causal", *(f"linear {m} causal" for m in COLUMNS)]
 FUSED = "fused", "fused causal"
 
 
-def functions(library, rows):
+def functions(library, rows, threads):
     """Return queries, keys, values and the attentions by name."""
     from sklearn_crt import OPRFSampler
     from sklearn_crt.attention import (
@@ -46,7 +48,7 @@ def functions(library, rows):
     if library == "torch":
         import torch
 
-        torch.set_num_threads(THREADS)
+        torch.set_num_threads(threads)
         arrays = [torch.from_numpy(array) for array in arrays]
     table = {
         "exact": softmax_attention,
@@ -69,15 +71,10 @@ def functions(library, rows):
     return arrays, table
 
 
-def peak():
-    """Return the largest resident set so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def measure(library, name, rows, repeats):
-    """Print processor seconds, seconds, MB, and times faster than the fused kernel."""
-    small, _ = functions(library, 64)
-    arrays, table = functions(library, rows)
+def measure(library, name, rows, repeats, threads):
+    """Return processor seconds, seconds, MB, and how much faster than fused it is."""
+    small, _ = functions(library, 64, threads)
+    arrays, table = functions(library, rows, threads)
     table[name](*small)  # loads what is loaded once
     if library == "numpy":
         tracemalloc.start()
@@ -85,9 +82,9 @@ def measure(library, name, rows, repeats):
         memory = tracemalloc.get_traced_memory()[1] / 2**20
         tracemalloc.stop()
     else:
-        before = peak()
+        before = peak_memory()
         table[name](*arrays)
-        memory = peak() - before
+        memory = peak_memory() - before
     fused = [FUSED[name.endswith("causal")]] if library == "torch" else []
     clocks = {one: [] for one in (name, *fused)}
     for _ in range(repeats):
@@ -98,48 +95,31 @@ def measure(library, name, rows, repeats):
                 (time.process_time() - start[0], time.perf_counter() - start[1])
             )
     best = [np.min(seconds, axis=0) for seconds in clocks.values()]
-    print(*best[0], memory, best[-1][0] / best[0][0])
+    return [*best[0], memory, best[-1][0] / best[0][0]]
 
 
-def main():
-    """Print a row for each length."""
-    parser = command_parser("attention", __doc__)
-    parser.add_argument("--libraries", nargs="+", default=["numpy"])
-    parser.add_argument(
-        "--lengths", type=int, nargs="+", default=[2**i for i in range(10, 17)]
-    )
-    parser.add_argument("--exact", type=int, default=8192)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument(
-        "--write", action="store_true", help="write the table of the guide"
-    )
-    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    global THREADS
-    THREADS = args.threads
-    if args.one:
-        library, name, rows = args.one
-        return measure(library, name, int(rows), args.repeats)
+def attention(
+    libraries=("numpy", "torch"), lengths=LENGTHS, exact=8192, repeats=3, threads=2
+):
+    """Print a row for each length, and return the table of torch."""
+    libraries = [name for name in libraries if importlib.util.find_spec(name)]
     print(f"{'library':8}{'attention':18}{'rows':>7}{'cpu s':>9}{'s':>9}{'MB':>8}")
     found = {}
-    for library in args.libraries:
-        for name in (*NAMES, *FUSED) if library == "torch" else NAMES:
-            for rows in args.lengths:
-                if not name.startswith(("linear", "coreset")) and rows > args.exact:
-                    continue
-                numbers = case(args, library, name, rows)
-                found[library, name, rows] = numbers
-                print(
-                    f"{library:8}{name:18}{rows:7d}{numbers[0]:9.4f}{numbers[1]:9.4f}"
-                    f"{numbers[2]:8.1f}",
-                    flush=True,
-                )
-    if "torch" in args.libraries:
-        page = "attention_lengths.inc" if args.write else None
-        facts = header(args.threads)
-        report([against_fused(found, args.exact)], facts, page)
-    return None
+    for library in libraries:
+        names = (*NAMES, *FUSED) if library == "torch" else NAMES
+        for name, rows in itertools.product(names, lengths):
+            if not name.startswith(("linear", "coreset")) and rows > exact:
+                continue
+            case = library, name, rows
+            found[case] = numbers = result_alone(
+                measure, *case, repeats, threads, threads=threads
+            )
+            print(
+                f"{library:8}{name:18}{rows:7d}{numbers[0]:9.4f}{numbers[1]:9.4f}"
+                f"{numbers[2]:8.1f}",
+                flush=True,
+            )
+    return [against_fused(found, exact)] if "torch" in libraries else []
 
 
 def against_fused(found, longest):
@@ -171,15 +151,5 @@ def break_even(lengths, ratios):
     return f"{float(f'{np.exp(log):.2g}'):.0f}"
 
 
-def case(args, library, name, rows):
-    """Run one case in a process of its own."""
-    options = ["--one", library, name, rows, "--repeats", args.repeats]
-    options += ["--threads", args.threads]
-    printed = output_alone("attention", *options, threads=args.threads)
-    return [float(number) for number in printed.split()]
-
-
-THREADS = 2
-
 if __name__ == "__main__":
-    sys.exit(main())
+    Command(attention, "attention_lengths.inc", threads=2, clock=None).main()

@@ -68,6 +68,14 @@ def make_rows(case, n_queries=0):
     return X.astype(case.dtype), y
 
 
+def five_columns(n_rows, n_features, seed=0):
+    """Return rows, and noisy targets that depend on five of their columns."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_rows, n_features))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + np.abs(X[:, 3]) + 0.5 * X[:, 4]
+    return X, y + 0.3 * rng.standard_normal(n_rows)
+
+
 MADE = {  # of 2000 rows
     "friedman1": partial(datasets.make_friedman1, noise=1.0),
     "friedman2": partial(datasets.make_friedman2, noise=125.0),

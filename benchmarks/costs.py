@@ -9,7 +9,6 @@ estimator that would need more than ``--most`` seconds or ``--memory`` GiB for a
 as its time and memory at the size before suggest, is not measured.
 """
 
-import json
 import resource
 import sys
 import time
@@ -23,7 +22,9 @@ from tqdm import tqdm
 
 import sklearn_crt as crt
 
-from .tables import Table, command_parser, header, output_alone, report
+from .cases import five_columns
+from .commands import Command, result_alone
+from .tables import Table
 
 D, N_QUERIES = 20, 10_000
 SIZES = 10_000, 100_000, 1_000_000
@@ -48,14 +49,6 @@ MODELS = {
 }
 
 
-def draw(n_rows, seed):
-    """Return rows and targets: a smooth function of five columns, with noise."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n_rows, D))
-    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + np.abs(X[:, 3]) + 0.5 * X[:, 4]
-    return X, y + 0.3 * rng.standard_normal(n_rows)
-
-
 def peak_memory():
     """Return the largest resident memory of this process, in MiB."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -65,8 +58,8 @@ def peak_memory():
 def measure(name, n_rows):
     """Return seconds of fit and of predict, the added memory in MiB, and R2."""
     model = make_pipeline(StandardScaler(), MODELS[name]())
-    X, y = draw(n_rows, 0)
-    queries, targets = draw(N_QUERIES, 1)
+    X, y = five_columns(n_rows, D)
+    queries, targets = five_columns(N_QUERIES, D, 1)
     model.fit(X[:500], y[:500])  # imports everything that is loaded on first use
     before, start = peak_memory(), time.process_time()
     model.fit(X, y)
@@ -75,11 +68,6 @@ def measure(name, n_rows):
     done = time.process_time()
     error = np.mean((found - targets) ** 2) / targets.var()
     return fitted - start, done - fitted, peak_memory() - before, 1 - error
-
-
-def measured_alone(name, n_rows):
-    """Return what ``measure`` returns in a new process with one thread."""
-    return json.loads(output_alone("costs", "--one", name, n_rows))
 
 
 def is_too_much(before, growth, most, memory):
@@ -95,32 +83,30 @@ def is_too_much(before, growth, most, memory):
     return too_slow or mebibytes * growth > 1024 * memory
 
 
-def costs(args):
-    """Print the table, and write it to the page with ``--write``."""
+def costs(rows=SIZES, most=120.0, memory=8.0):
+    """Return the table of seconds and memory."""
     cells = {name: [] for name in MODELS}
-    progress = tqdm(total=len(MODELS) * len(args.rows), file=sys.stderr)
+    progress = tqdm(total=len(MODELS) * len(rows), file=sys.stderr)
     for name, found in cells.items():
-        for place, n_rows in enumerate(args.rows):
+        for place, n_rows in enumerate(rows):
             progress.set_description(f"{name}, {n_rows}")
             too_much = False
             if place > 0:
-                growth = n_rows / args.rows[place - 1]
-                too_much = is_too_much(found[-1], growth, args.most, args.memory)
-            found.append(None if too_much else measured_alone(name, n_rows))
+                growth = n_rows / rows[place - 1]
+                too_much = is_too_much(found[-1], growth, most, memory)
+            found.append(None if too_much else result_alone(measure, name, n_rows))
             progress.update()
     progress.close()
-    sizes = [f"{n_rows:,}" for n_rows in args.rows]
+    sizes = [f"{n_rows:,}" for n_rows in rows]
     kinds = "fit, s", "predict, s", "memory, MiB"
     columns = ["estimator", *(f"{kind}: {size}" for kind in kinds for size in sizes)]
     place = max(0, len(sizes) - 2)
-    columns.append("R²")
-    rows = [
+    lines = [
         [f"``{name}``", *numbers(found), shown(found[place], 3)]
         for name, found in cells.items()
     ]
     title = f"Seconds of fit and of {N_QUERIES:,} predictions, and memory, by rows"
-    page = "costs.inc" if args.write else None
-    report([Table(title, columns, rows)], header(1), page)
+    return [Table(title, [*columns, "R²"], lines)]
 
 
 def numbers(cells):
@@ -138,20 +124,5 @@ def shown(cell, kind):
     return f"{number:,.0f}" if kind == 2 else f"{float(f'{number:.2g}'):g}"
 
 
-def main():
-    """Read the command line."""
-    parser = command_parser("costs", __doc__)
-    parser.add_argument("--rows", type=int, nargs="+", default=SIZES)
-    parser.add_argument("--most", type=float, default=120.0, metavar="SECONDS")
-    parser.add_argument("--memory", type=float, default=8.0, metavar="GIB")
-    parser.add_argument("--write", action="store_true", help="write doc/benchmarks")
-    parser.add_argument("--one", nargs=2, metavar=("NAME", "ROWS"))
-    args = parser.parse_args()
-    if args.one:
-        print(json.dumps(measure(args.one[0], int(args.one[1]))))
-    else:
-        costs(args)
-
-
 if __name__ == "__main__":
-    main()
+    Command(costs, "costs.inc").main()

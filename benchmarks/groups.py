@@ -43,7 +43,16 @@ from sklearn_crt.extend import (
 )
 from sklearn_crt.tables import TableRegressor
 
-from .cases import BASELINE, TYPES, Case, gamma_of, make_maps, make_rows, of_sizes
+from .cases import (
+    BASELINE,
+    TYPES,
+    Case,
+    five_columns,
+    gamma_of,
+    make_maps,
+    make_rows,
+    of_sizes,
+)
 from .tables import Table, against_baseline, interleave
 
 OURS = BASELINE, "TrigRBFSampler", "PositiveRBFSampler", "OPRFSampler", "GERFSampler"
@@ -188,14 +197,11 @@ def estimators(quick, repeats):
     weak signal, for which few features suffice, and of a function of five columns, for
     which they do not. Sizes are those of pickles, for ours also after freeze.
     """
-    rng = np.random.default_rng(0)
     few, many = (400, 800) if quick else (4000, 100_000)
-    X = rng.standard_normal((many, 10))
-    noise = rng.standard_normal(many)
+    X, strong = five_columns(many, 10)
+    noise = np.random.default_rng(1).standard_normal(many)
     labels = (X[:few, 0] + X[:few, 1] ** 2 + 0.5 * noise[:few] > 1).astype(int)
     weak = np.sin(X[:, 0]) + 0.5 * X[:, 1] + 2.5 * noise
-    strong = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + np.abs(X[:, 3])
-    strong += 0.5 * X[:, 4] + 0.3 * noise
     neighbours = GridSearchCV(
         KNeighborsClassifier(), {"n_neighbors": [3, 5, 10, 20, 40]}
     )
@@ -355,14 +361,6 @@ def table_predictions(quick, repeats):
     seconds = timed(calls, repeats)
     names = f"{n_queries:,} predictions of TableRegressor, fitted to {n_rows:,} rows"
     return [names, "RandomFeatureRidge", *(f"{each:.2f}" for each in seconds.values())]
-
-
-def five_columns(n_rows, d):
-    """Return rows, and noisy targets that depend on five of their columns."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n_rows, d))
-    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + np.abs(X[:, 3]) + 0.5 * X[:, 4]
-    return X, y + 0.3 * rng.standard_normal(n_rows)
 
 
 def occupy():

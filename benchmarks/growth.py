@@ -1,22 +1,21 @@
 """How the time of transform grows: python -m benchmarks.growth.
 
 With rows, columns and features: median processor seconds of interleaved repetitions,
-one thread, float64; writes growth.png.
+one thread, float64; ``--write`` also draws growth.png.
 """
 
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 from sklearn.kernel_approximation import RBFSampler
-from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from sklearn_crt import OPRFSampler, TrigRBFSampler
 from sklearn_crt.samplers import SimplexRBFSampler
 
-from .tables import ROOT, Table, command_parser, header, interleave, report
+from .commands import Command
+from .tables import ROOT, Table, interleave
 
 CENTRE = {"rows": 5000, "columns": 64, "features": 1024}
 CURVES = {
@@ -24,7 +23,7 @@ CURVES = {
     "columns": [4, 16, 64, 256, 1024, 4096],
     "features": [32, 128, 512, 1024, 2048, 4096, 8192],
 }
-QUICK = {"rows": [500, 1000], "columns": [4, 16], "features": [32, 128]}
+FEW = {"rows": [500, 1000], "columns": [4, 16], "features": [32, 128]}
 MAPS = {
     "RBFSampler": RBFSampler(),
     "TrigRBFSampler": TrigRBFSampler(),
@@ -44,50 +43,43 @@ def measure(rows, columns, features, repeats):
     return interleave(candidates, repeats, time.process_time)
 
 
-def grow(args):
-    """Print the tables and draw the curves."""
+def growth(sizes="all", repeats=5, write=False):
+    """Return the tables, and draw the curves of the docs."""
+    curves, tables = CURVES if sizes == "all" else FEW, []
+    progress = tqdm(total=sum(map(len, curves.values())), file=sys.stderr)
+    for what, values in curves.items():
+        rows = []
+        for value in values:
+            times = measure(**CENTRE | {what: value}, repeats=repeats)
+            rows.append([str(value), *(f"{1e3 * times[name]:.3g}" for name in MAPS)])
+            progress.update()
+        title = f"Time of transform in milliseconds, {other_sizes(what)}"
+        tables.append(Table(title, [what, *MAPS], rows))
+    if write:
+        plot(tables, ROOT / "doc" / "_static" / "growth.png")
+    return tables
+
+
+def other_sizes(what):
+    """Return the sizes that stay the same."""
+    return ", ".join(f"{n} {k}" for k, n in CENTRE.items() if k != what)
+
+
+def plot(tables, path):
+    """Draw seconds against sizes, one panel per table."""
     import matplotlib.pyplot as plt
 
-    curves = QUICK if args.quick else CURVES
-    path = ROOT / "doc" / "_static" / "growth.png" if args.write else args.output
     figure, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
-    tables = []
-    progress = tqdm(total=sum(map(len, curves.values())), file=sys.stderr)
-    for ax, (what, sizes) in zip(axes, curves.items(), strict=True):
-        results = {}
-        for size in sizes:
-            with threadpool_limits(1):
-                results[size] = measure(**CENTRE | {what: size}, repeats=args.repeats)
-            progress.update()
-        for name in MAPS:
-            ax.loglog(sizes, [results[s][name] for s in sizes], ".-", label=name)
-        others = ", ".join(f"{n} {k}" for k, n in CENTRE.items() if k != what)
-        ax.set(xlabel=what, title=others)
-        rows = [
-            [str(size), *(f"{1e3 * times[name]:.3g}" for name in MAPS)]
-            for size, times in results.items()
-        ]
-        tables.append(
-            Table(f"Time of transform in milliseconds, {others}", [what, *MAPS], rows)
-        )
+    for ax, table in zip(axes, tables, strict=True):
+        sizes, *times = np.array(table.rows, dtype=float).T
+        what, *names = table.columns
+        for name, milliseconds in zip(names, times, strict=True):
+            ax.loglog(sizes, milliseconds / 1e3, ".-", label=name)
+        ax.set(xlabel=what, title=other_sizes(what))
     axes[0].set_ylabel("seconds of transform")
     axes[0].legend(fontsize="small")
     figure.savefig(path, dpi=100)
-    facts = header(1, args.repeats, time.process_time)
-    report(tables, facts, "growth.inc" if args.write else None)
-
-
-def main():
-    """Measure what the command line asks for."""
-    parser = command_parser("growth", __doc__)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--output", type=Path, default=Path("growth.png"))
-    parser.add_argument("--quick", action="store_true", help="two small sizes each")
-    parser.add_argument(
-        "--write", action="store_true", help="write the page and figure of the docs"
-    )
-    grow(parser.parse_args())
 
 
 if __name__ == "__main__":
-    main()
+    Command(growth, "growth.inc", {"sizes": "few", "repeats": 1}).main()

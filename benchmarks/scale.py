@@ -1,42 +1,42 @@
 """Fit to more rows than fit into memory: python -m benchmarks.scale.
 
-A Dask cluster on this machine, with ``--workers`` processes of one thread, fits ridge
-regression with 256 features and the kernel averages of labels to rows of 20 columns in
-float32. Each worker draws its blocks of rows from a seed, so nothing is read from disk.
-For each number of rows, the first table has seconds by the clock, processor seconds of
-all workers, which depend less on what else the machine does, and the largest memory of
-a worker and of the process with the scheduler.
+A Dask cluster on this machine, with two processes of one thread, fits ridge regression
+with 256 features and the kernel averages of labels to rows of 20 columns in float32.
+Each worker draws its blocks of rows from a seed, so nothing is read from disk. For each
+number of rows, the first table has seconds by the clock, processor seconds of all
+workers, which depend less on what else the machine does, and the largest memory of a
+worker and of the process with the scheduler.
 
-Up to ``--most-killed`` rows, a fit is repeated in which one worker is killed after two
-fifths of the time; the second table says whether the predictions of 10,000 other rows
-are the same to the last bit. Up to ``--most-in-memory`` rows, it has the largest
-difference of these predictions from those after ``fit`` in memory, relative to their
-range. Each fit runs in a process of its own. ``--cache`` keeps what was measured.
+Each fit is repeated, and one worker is killed after two fifths of the time; the second
+table says whether the predictions of 10,000 other rows are the same to the last bit. Up
+to a million rows, it has the largest difference of these predictions from those after
+``fit`` in memory, relative to their range. Each fit runs in a process of its own.
+``--cache`` keeps what was measured.
 """
 
-import argparse
-import json
 import logging
 import os
 import signal
 import sys
 import threading
 import time
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 from tqdm import tqdm
 
-from .costs import N_QUERIES, D, draw, peak_memory
-from .tables import Table, command_parser, header, output_alone, report
+from .cases import five_columns
+from .commands import Command, Results, result_alone
+from .costs import N_QUERIES, D, peak_memory
+from .tables import Table
 
-MODELS = ("RandomFeatureRidge", "NadarayaWatsonClassifier")
 CALLS = {
     "RandomFeatureRidge": "RandomFeatureRidge(n_components=256)",
     "NadarayaWatsonClassifier": "NadarayaWatsonClassifier(OPRFSampler())",
 }
 LIMITS = 0.0, 1.5  # between the targets of three classes
 KILLED_AFTER = 0.4  # of the time without a loss
+N_WORKERS, MOST_IN_MEMORY = 2, 10**6
 
 
 def new_model(name):
@@ -50,7 +50,7 @@ def new_model(name):
 
 def block_of_rows(n_rows, block_id=(0, 0)):
     """Return the rows of a block with their targets in the last column."""
-    X, y = draw(n_rows, [0, block_id[0]])
+    X, y = five_columns(n_rows, D, [0, block_id[0]])
     return np.column_stack([X, y]).astype(np.float32)
 
 
@@ -70,7 +70,7 @@ def outputs(model, name):
 
 
 def fit_in_memory(name, n_rows, block):
-    """Return what ``measured`` does for a fit in this process."""
+    """Return seconds, memory in MiB, predictions and score of a fit in this process."""
     blocks = [block_of_rows(block, (i, 0)) for i in range(n_rows // block)]
     rows = np.concatenate(blocks)
     X, y = np.ascontiguousarray(rows[:, :D]), targets_of(rows, name)
@@ -97,7 +97,7 @@ def kill_a_worker(client, seconds, killed):
     killed.append(victim)
 
 
-def fit_on_cluster(name, n_rows, block, n_workers, kill_after=None):
+def fit_on_cluster(name, n_rows, block, kill_after=None):
     """Return seconds, memory in MiB, predictions and score of a fit on a cluster."""
     import dask.array as da
     from distributed import Client, LocalCluster
@@ -110,7 +110,7 @@ def fit_on_cluster(name, n_rows, block, n_workers, kill_after=None):
     killed = []
     with (
         LocalCluster(
-            n_workers=n_workers,
+            n_workers=N_WORKERS,
             threads_per_worker=1,
             dashboard_address=None,
             silence_logs=logging.CRITICAL,  # of what a killed worker leaves behind
@@ -148,21 +148,6 @@ def fit_on_cluster(name, n_rows, block, n_workers, kill_after=None):
     }
 
 
-def measured(args, results, name, n_rows, how, kill_after=None):
-    """Return what a fit in a process of its own costs and predicts, or what it did."""
-    key = f"{name}, {n_rows}, {how}, {args.block}, {args.workers}"
-    if key not in results:
-        options = ["--one", name, how, "--rows", n_rows, "--block", args.block]
-        options += ["--workers", args.workers]
-        if kill_after is not None:
-            options += ["--kill-after", kill_after]
-        printed = output_alone("scale", *options)
-        results[key] = json.loads(printed.splitlines()[-1])
-        if args.cache:
-            args.cache.write_text(json.dumps(results))
-    return results[key]
-
-
 def difference(found, expected):
     """Return the largest difference of predictions relative to their range, as text."""
     found, expected = np.array(found), np.array(expected)
@@ -171,17 +156,21 @@ def difference(found, expected):
     return f"{np.abs(found - expected).max() / np.ptp(expected):.0e}"
 
 
-def rows_of(args, results, name, n_rows):
-    """Return a row of each table."""
-    fit = measured(args, results, name, n_rows, "cluster")
-    killed = lost = alone = apart = "not run"
-    if n_rows <= args.most_killed:
-        after = KILLED_AFTER * fit["seconds"]
-        again = measured(args, results, name, n_rows, "killed", after)
-        killed = f"{again['seconds']:,.0f}"
-        lost = difference(again["predictions"], fit["predictions"])
-    if n_rows <= args.most_in_memory:
-        in_memory = measured(args, results, name, n_rows, "memory")
+def lines_of(results, name, n_rows, block):
+    """Return a line of each table."""
+
+    def measured(function, *options):
+        key = function.__name__, name, n_rows, block, "killed" * bool(options)
+        run = partial(result_alone, function, name, n_rows, block, *options)
+        return results.get(key, run)
+
+    fit = measured(fit_on_cluster)
+    again = measured(fit_on_cluster, KILLED_AFTER * fit["seconds"])
+    killed = f"{again['seconds']:,.0f}"
+    lost = difference(again["predictions"], fit["predictions"])
+    alone = apart = "not run"
+    if n_rows <= MOST_IN_MEMORY:
+        in_memory = measured(fit_in_memory)
         alone = f"{in_memory['processor']:,.1f}"
         apart = difference(fit["predictions"], in_memory["predictions"])
     start = [f"``{CALLS[name]}``", f"{n_rows:,}"]
@@ -195,14 +184,17 @@ def rows_of(args, results, name, n_rows):
     return [*start, *costs], [*start, killed, lost, alone, apart, f"{fit['score']:.3f}"]
 
 
-def scale(args):
-    """Print the tables, and write them to the page with ``--write``."""
-    results = {}
-    if args.cache and args.cache.exists():
-        results = json.loads(args.cache.read_text())
-    cases = [(name, n_rows) for n_rows in sorted(args.rows) for name in args.models]
+def scale(rows=(10**6, 10**7, 10**8), block=250_000, cache=""):
+    """Return the tables of costs and of checks."""
+    import dask
+    import distributed
+
+    if any(n_rows % block for n_rows in rows):
+        sys.exit(f"--rows must be multiples of --block, {block}")
+    results = Results(cache)
+    cases = [(name, n_rows) for n_rows in sorted(rows) for name in CALLS]
     found = {
-        case: rows_of(args, results, *case)
+        case: lines_of(results, *case, block)
         for case in tqdm(cases, desc="fits", file=sys.stderr)
     }
     costs = [
@@ -223,53 +215,16 @@ def scale(args):
         "difference from a fit in memory",
         "score",
     ]
-    by_model = [found[name, n_rows] for name in args.models for n_rows in args.rows]
-    cluster = f"{args.workers} Dask workers, {D} columns in float32"
+    by_model = [found[name, n_rows] for name in CALLS for n_rows in rows]
+    cluster = f"{N_WORKERS} Dask workers, {D} columns in float32"
     titles = f"Time and memory of a fit with {cluster}", f"Checks with {cluster}"
     tables = [
-        Table(title, columns, list(rows))
-        for title, columns, rows in zip(titles, (costs, checks), zip(*by_model))
+        Table(title, columns, list(lines))
+        for title, columns, lines in zip(titles, (costs, checks), zip(*by_model))
     ]
-    report(tables, facts(), "scale.inc" if args.write else None)
-
-
-def facts():
-    """Return what the numbers depend on, with the versions of Dask."""
-    import dask
-    import distributed
-
     versions = f"dask {dask.__version__}, distributed {distributed.__version__}"
-    return [*header(1), versions]
-
-
-def main():
-    """Read the command line."""
-    parser = command_parser("scale", __doc__)
-    sizes = [10**6, 10**7, 10**8]
-    parser.add_argument("--rows", type=int, nargs="+", default=sizes)
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--block", type=int, default=250_000, help="rows of a block")
-    parser.add_argument("--most-killed", type=int, default=10**8, metavar="ROWS")
-    parser.add_argument("--most-in-memory", type=int, default=10**6, metavar="ROWS")
-    parser.add_argument("--cache", type=Path, help="file of the results")
-    parser.add_argument("--write", action="store_true", help="write doc/benchmarks")
-    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
-    parser.add_argument("--kill-after", type=float, help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if any(n_rows % args.block for n_rows in args.rows):
-        parser.error(f"--rows must be multiples of --block, {args.block}")
-    if args.one is None:
-        return scale(args)
-    name, how = args.one
-    if how == "memory":
-        result = fit_in_memory(name, args.rows[0], args.block)
-    else:
-        size = args.rows[0], args.block, args.workers
-        result = fit_on_cluster(name, *size, args.kill_after)
-    print(json.dumps(result))
-    return None
+    return tables, [versions]
 
 
 if __name__ == "__main__":
-    main()
+    Command(scale, "scale.inc").main()

@@ -13,13 +13,13 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.metrics import r2_score
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
-from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from sklearn_crt import ExponentialPowerSampler, LaplacianSampler, MaternSampler
 from sklearn_crt.datasets import fetch_uci
 
-from .tables import Table, command_parser, header, report
+from .commands import Command
+from .tables import Table
 
 SAMPLERS = {
     "Laplacian": LaplacianSampler(),
@@ -116,30 +116,17 @@ def measure(name, X, X_test, y, y_test, n_frequencies):
     return [name, f"{found:.2f}", PAPER[name], *chosen, f"{seconds:.0f}"]
 
 
-def main(args):
-    """Print the table, and write it to a page."""
-    n_frequencies, max_rows = (128, 2000) if args.quick else (args.frequencies, None)
-    with threadpool_limits(1):
-        data = load(max_rows)
-        rows = [measure(name, *data, n_frequencies) for name in SAMPLERS]
+def sgemm(frequencies=7168, rows=10**6):
+    """Return the table of all kernels."""
+    data = load(rows)
+    lines = [measure(name, *data, frequencies) for name in SAMPLERS]
     title = (
-        f"SGEMM, {len(data[0]):,} training rows, {n_frequencies:,} orthogonal "
-        f"frequencies ({2 * n_frequencies:,} columns)"
+        f"SGEMM, {len(data[0]):,} training rows, {frequencies:,} orthogonal "
+        f"frequencies ({2 * frequencies:,} columns)"
     )
     columns = ["kernel", "100 R²", "paper", "sigma", "penalty", "processor seconds"]
-    page = "sgemm.inc" if args.write else None
-    report([Table(title, columns, rows)], header(1), page)
+    return [Table(title, columns, lines)]
 
 
 if __name__ == "__main__":
-    parser = command_parser("sgemm", __doc__)
-    parser.add_argument(
-        "--frequencies", type=int, default=7168, help="number of frequencies"
-    )
-    parser.add_argument(
-        "--quick", action="store_true", help="few rows and frequencies, as a test"
-    )
-    parser.add_argument(
-        "--write", action="store_true", help="write doc/benchmarks/sgemm.inc"
-    )
-    main(parser.parse_args())
+    Command(sgemm, "sgemm.inc", {"frequencies": 128, "rows": 2000}).main()

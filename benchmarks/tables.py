@@ -5,11 +5,8 @@ reStructuredText for the pages. Nothing of the package is imported before it is 
 so that other versions of it can be measured.
 """
 
-import argparse
-import os
 import platform
 import shlex
-import subprocess
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -42,24 +39,6 @@ def interleave(candidates, repeats, clock, *, summary=np.median):
             if repetition > 0:  # the first is a warm-up
                 seconds[name].append(clock() - start)
     return {name: float(summary(times)) for name, times in seconds.items()}
-
-
-def command_parser(name, description):
-    """Return a parser of the options of ``python -m benchmarks.NAME``."""
-    return argparse.ArgumentParser(
-        prog=f"benchmarks.{name}",
-        description=description,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-
-
-def output_alone(name, *arguments, threads=1):
-    """Return what ``python -m benchmarks.NAME`` prints in a process of its own."""
-    limits = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"], str(threads))
-    command = [sys.executable, "-m", f"benchmarks.{name}", *map(str, arguments)]
-    environment = os.environ | limits
-    run = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
-    return run.stdout.decode()
 
 
 def processor():

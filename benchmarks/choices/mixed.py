@@ -1,13 +1,10 @@
 """Tables with categories and missing values: kernels beside boosting."""
 
 import importlib.util
-import os
 import sys
 import time
 import warnings
 from functools import partial
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,9 +20,9 @@ from tqdm import tqdm
 from sklearn_crt import AnovaSampler, RandomFeatureRidge, RandomFeatureRidgeClassifier
 from sklearn_crt.tables import TableClassifier, TableRegressor
 
+from ..commands import Results
 from ..tables import Table
-from .ridge_models import Results
-from .splits import MOST_TEST, REGRESSION, some_rows_of, split_of
+from .splits import MOST_TEST, REGRESSION, data_file, some_rows_of, split_of
 
 ADULT = "age workclass fnlwgt education education_num marital occupation relationship"
 ADULT += " race sex gain loss hours country income"
@@ -69,13 +66,6 @@ NAMES = "boosting", *PACKAGES, "ANOVA", "blend"
 OWN = {"ANOVA", "blend"}
 
 
-class _Candidate(NamedTuple):
-    """A model, and whether it is measured each time."""
-
-    model: object
-    tested: bool
-
-
 def tables(
     rows=3000,
     seeds=2,
@@ -112,9 +102,8 @@ def _found(rows, seeds, sets, methods, results):
                 tqdm.write(f"{table} is left out: {error}", file=sys.stderr)
                 break
             for name in names:
-                key, candidate = (table, seed, name), _Candidate(name, name in OWN)
                 run = partial(_measured, name, table, *parts)
-                value = results.get(key, candidate, run)
+                value = results.get((table, seed, name), run, again=name in OWN)
                 found.setdefault(table, {}).setdefault(name, []).append(value)
     means = {
         table: {name: np.mean(values, axis=0) for name, values in row.items()}
@@ -158,11 +147,7 @@ def load_mixed(name):
 
 
 def _file(name, options):
-    for folder in os.environ.get("SKLEARN_CRT_DATA", "").split(os.pathsep):
-        path = Path(folder, "mixed", f"{name}.csv.gz")
-        if folder and path.exists():
-            return pd.read_csv(path, **options)
-    raise OSError(f"SKLEARN_CRT_DATA names no folder with mixed/{name}.csv.gz")
+    return pd.read_csv(data_file(f"mixed/{name}.csv.gz"), **options)
 
 
 def _parts(name, rows, seed):

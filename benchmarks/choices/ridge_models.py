@@ -1,23 +1,19 @@
 """The models that ridge_tables compares, and what is measured of each."""
 
-import json
 import time
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.stats import norm
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import (
-    HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVR
@@ -26,7 +22,6 @@ from sklearn_crt import (
     LearnedMetric,
     LocalLinearRegressor,
     RandomFeatureRidge,
-    RandomFeatureRidgeClassifier,
 )
 
 LEVELS = 0.5, 0.8, 0.9, 0.99
@@ -49,7 +44,7 @@ class Candidate:
 
 
 def regressors(seed, n_features):
-    """Return the candidates for numbers by name."""
+    """Return the candidates by name."""
     folds = KFold(3, shuffle=True, random_state=0)  # the rows of some tables are sorted
     gamma = np.array([1 / 16, 1 / 4, 1, 4]) / n_features
     grid = {"C": [1, 10, 100], "gamma": gamma[:3]}
@@ -87,26 +82,11 @@ def shifted_regressors(seed, n_features):
     return found
 
 
-def classifiers(seed, n_features):
-    """Return the candidates for labels by name."""
-    ridge = RandomFeatureRidgeClassifier(random_state=seed)
-    models = {
-        "ridge": ridge,
-        "metric, ridge": make_pipeline(_metric(seed), ridge),
-    }
-    boosting = HistGradientBoostingClassifier()
-    regular = HistGradientBoostingClassifier(l2_regularization=1.0)
-    return {
-        "boosting": Candidate(boosting),
-        "boosting, l2": Candidate(regular),
-    } | {n: Candidate(m, seeded=True, tested=True) for n, m in models.items()}
-
-
 def _metric(seed):
     return LearnedMetric(random_state=seed)
 
 
-def number_results(candidate, split, X, y, X_test, y_test):
+def results_of(candidate, split, X, y, X_test, y_test):
     """Return errors, times, and the shares of targets in intervals, of a regressor."""
     model, (low, high) = candidate.model, (y.min(), y.max())
     if candidate.most is not None and len(y) > candidate.most:
@@ -145,51 +125,3 @@ def _interval(model, X, coverage):
     mean, std = model.predict(X, return_std=True)
     margin = norm.ppf((1 + coverage) / 2) * std
     return mean - margin, mean + margin
-
-
-def label_results(candidate, split, X, y, X_test, y_test):
-    """Return the log loss, the area under the ROC curve, and the time."""
-    model, start = candidate.model, time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = model.fit(X, y).predict_proba(X_test)
-    seconds = time.process_time() - start
-    labels = model.classes_
-    scores = found[:, 1] if len(labels) == 2 else found
-    area = roc_auc_score(y_test, scores, multi_class="ovr", labels=labels)
-    return {
-        "loss": float(log_loss(y_test, found, labels=labels)),
-        "auc": float(area),
-        "accuracy": float(np.mean(labels[found.argmax(axis=1)] == y_test)),
-        "least": float(found.min()),
-        "seconds": seconds,
-    }
-
-
-class Results:
-    """Results by table, kind, split, seed and model, in a file if one is named.
-
-    Results of models that are tested are written there, but never used again.
-    """
-
-    def __init__(self, path=""):
-        self._path, self._kept = Path(path) if path else None, {}
-        if self._path is not None and self._path.exists():
-            self._kept = json.loads(self._path.read_text())
-
-    def get(self, key, candidate, measure):
-        """Return what is kept for a key, or measure and keep it."""
-        key = self._name(key)
-        if candidate.tested or key not in self._kept:
-            self._kept[key] = measure()
-            if self._path is not None:
-                self._path.write_text(json.dumps(self._kept, indent=0))
-        return self._kept[key]
-
-    def __getitem__(self, key):
-        """Return what is kept for a key."""
-        return self._kept[self._name(key)]
-
-    @staticmethod
-    def _name(key):
-        return "|".join(map(str, key))

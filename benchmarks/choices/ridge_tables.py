@@ -1,41 +1,32 @@
-"""Tables of ridge on random features beside other models, and its time by rows."""
+"""Tables of ridge on random features beside other models."""
 
 import sys
-import time
 from functools import partial
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingRegressor
 from tqdm import tqdm
 
-from sklearn_crt import RandomFeatureRidge
-
-from ..tables import Table, interleave
+from ..commands import Results
+from ..tables import Table
 from .ridge_models import (
     LEVELS,
-    Results,
-    classifiers,
-    label_results,
-    number_results,
     regressors,
+    results_of,
     shifted_regressors,
 )
-from .splits import RARE, REGRESSION, labels_of, shift_of, split_of
+from .splits import REGRESSION, shift_of, split_of
 
-LABELS = "cmc", "letter", "phoneme", "wifi", "yeast"
-KINDS = {  # the rows, the candidates, and what is measured
-    "splits": (split_of, regressors, number_results),
-    "shift": (shift_of, shifted_regressors, number_results),
-    "labels": (labels_of, classifiers, label_results),
+KINDS = {  # the rows, and the candidates
+    "splits": (split_of, regressors),
+    "shift": (shift_of, shifted_regressors),
 }
 BASE = "boosting"
 SHOWN = ", ".join(f"{100 * level:.0f}" for level in LEVELS)
 INSIDE = f"Coverage of intervals of {SHOWN} % (%)"
-TIMED = 10_000, 100_000, 1_000_000  # rows
 
 
-def ridge_tables(splits=3, seeds=2, sets=(*REGRESSION, *LABELS, *RARE), cache=""):
-    """Ridge on random features beside other models: errors, intervals, probabilities.
+def ridge_tables(splits=3, seeds=2, sets=REGRESSION, cache=""):
+    """Ridge on random features beside other models: errors, intervals, shifts.
 
     Twelve regression tables with fixed splits (at most 8000 training and 2000 test
     rows), columns and targets standardised by the training rows. Everything is as
@@ -44,28 +35,21 @@ def ridge_tables(splits=3, seeds=2, sets=(*REGRESSION, *LABELS, *RARE), cache=""
     which has a length scale per column and takes at most 1000. Ratios are geometric
     means. Then covariate shift: the rows below the median of a column for training (at
     most 3000), those above it for the test, in turn for the columns with the most
-    distinct values. At last log losses on tables of labels (at most 5000 rows, 70 % of
-    them for training), and on tables with 2 % positives (at most 8000 rows).
+    distinct values.
 
     With --cache the results are also written to a file, from which those of all models
     without RandomFeatureRidge are read the next time.
     """
     measured = partial(_measured, splits, seeds, Results(cache))
-    numbers = [name for name in REGRESSION if name in sets]
-    found = measured("splits", numbers)
-    tables = [*_accuracy(found), *_shift(measured("shift", numbers))] if found else []
-    for title, names in (
-        ("Ordinary data sets", LABELS),
-        ("Data sets with 2 % positives", RARE),
-    ):
-        found = measured("labels", [name for name in names if name in sets])
-        tables += _probabilities(title, found) if found else []
-    return tables
+    found = measured("splits", sets)
+    if not found:
+        raise SystemExit("No regression data set is on this machine.")
+    return [*_accuracy(found), *_shift(measured("shift", sets))]
 
 
 def _measured(splits, seeds, results, kind, names):
     """Return {model: {table: [results of a split and a seed, ...]}}."""
-    rows_of, candidates_of, measure = KINDS[kind]
+    rows_of, candidates_of = KINDS[kind]
     found = {}
     for name in tqdm(names, desc=kind, file=sys.stderr):
         try:
@@ -78,11 +62,8 @@ def _measured(splits, seeds, results, kind, names):
                 candidates = candidates_of(seed, rows[0].shape[1])
                 for model, candidate in candidates.items():
                     key = name, kind, split, seed if candidate.seeded else 0, model
-                    if seed > 0 and not candidate.seeded:
-                        value = results[key]
-                    else:
-                        run = partial(measure, candidate, split, *rows)
-                        value = results.get(key, candidate, run)
+                    run = partial(results_of, candidate, split, *rows)
+                    value = results.get(key, run, again=candidate.tested)
                     found.setdefault(model, {}).setdefault(name, []).append(value)
     return found
 
@@ -190,46 +171,4 @@ def _shift(found):
     return [
         _over(title, found, "rmse"),
         Table("Means over the data sets under covariate shift", columns, rows),
-    ]
-
-
-def _probabilities(title, found):
-    return [
-        _over(f"{title}: log loss divided by that of {BASE}", found, "loss", digits=3),
-        _means(f"{title}: log loss", found, "loss", 3),
-        _means(f"{title}: area under the ROC curve (%)", found, "auc", 1, scale=100),
-        _means(f"{title}: processor seconds", found, "seconds", 1),
-    ]
-
-
-def ridge_time(rows=TIMED, repeats=3):
-    """Processor time of ridge on random features and of boosting, by rows.
-
-    Ten columns, one thread, everything as constructed: seconds of fit, microseconds of
-    predict for each of 10,000 rows.
-    """
-    lines = []
-    for n in tqdm(rows, file=sys.stderr):
-        rng = np.random.default_rng(0)
-        X = rng.standard_normal((n, 10))
-        y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(n)
-        models = {
-            "ridge": RandomFeatureRidge(random_state=0),
-            "boosting": HistGradientBoostingRegressor(),
-        }
-        fits = {name: partial(model.fit, X, y) for name, model in models.items()}
-        fit = interleave(fits, repeats, time.process_time)
-        queries = rng.standard_normal((10_000, 10))
-        asked = {name: partial(m.predict, queries) for name, m in models.items()}
-        predict = interleave(asked, repeats, time.process_time)
-        cells = [f"{fit[name]:.2f}" for name in models]
-        cells += [f"{1e6 * predict[name] / len(queries):.1f}" for name in models]
-        lines.append([f"{n}", *cells])
-    columns = [f"{name}, {what}" for what in ("fit s", "predict µs") for name in models]
-    return [
-        Table(
-            "Processor time of ridge regression and gradient boosting",
-            ["rows", *columns],
-            lines,
-        )
     ]

@@ -25,8 +25,6 @@ SHARE = 0.02  # of the positives of a rare table
 RARE = {
     "rare_phoneme": ("phoneme", lambda y: y == 1),
     "rare_letter": ("letter", lambda y: y == "H"),
-    "rare_chess": ("chess", lambda y: y == "draw"),
-    "rare_abalone": ("abalone", lambda y: y.astype(int) >= 19),
 }
 
 
@@ -116,26 +114,27 @@ def some_rows_of(X, y, most, seed):
     return (X, y) if len(y) <= most else (X[keep], y[keep])
 
 
-def _read(file):
-    """Return a file of numbers from the first folder that has it."""
+def data_file(file):
+    """Return the path of a file in the first folder that has it."""
     folders = os.environ.get("SKLEARN_CRT_DATA", "").split(os.pathsep)
     for path in (Path(folder, file) for folder in folders if folder):
         if path.exists():
-            return np.loadtxt(path, delimiter=",")
+            return path
     raise OSError(f"SKLEARN_CRT_DATA names no folder with {file}")
+
+
+def _read(file):
+    """Return a file of numbers."""
+    return np.loadtxt(data_file(file), delimiter=",")
 
 
 def _mixed(file, target):
     """Return one-hot columns and labels of a table that has a row of names."""
     import pandas as pd  # for these tables only
 
-    for folder in os.environ.get("SKLEARN_CRT_DATA", "").split(os.pathsep):
-        path = Path(folder, "mixed", f"{file}.csv.gz")
-        if folder and path.exists():
-            table = pd.read_csv(path).drop(columns="rownames")
-            y = table.pop(target).to_numpy()
-            return pd.get_dummies(table).fillna(0).to_numpy(float), y
-    raise OSError(f"SKLEARN_CRT_DATA names no folder with mixed/{file}.csv.gz")
+    table = pd.read_csv(data_file(f"mixed/{file}.csv.gz")).drop(columns="rownames")
+    y = table.pop(target).to_numpy()
+    return pd.get_dummies(table).fillna(0).to_numpy(float), y
 
 
 def _some(rows, most, rng):
