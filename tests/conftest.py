@@ -17,18 +17,8 @@ if n_processes:
         os.environ.setdefault(name, n_threads)
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # and do not spin meanwhile
 
-import numpy as np
+# Nor is anything imported here that the process needs which only sends tests to others.
 import pytest
-
-from sklearn_crt.extend import (
-    BlockCoupling,
-    Coupling,
-    Frequencies,
-    Independent,
-    StructuredOrthogonal,
-    chi_law,
-)
-from sklearn_crt.frequencies import Halton, Sobol
 
 
 def pytest_addoption(parser):
@@ -81,10 +71,15 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in items if item not in left_out]
 
 
-def pytest_collection_finish():
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
     """Keep the garbage collector from looking at all the tests again and again."""
+    gc.disable()  # what is imported and collected stays
+    result = yield
+    gc.enable()
     gc.collect()
     gc.freeze()
+    return result
 
 
 @pytest.hookimpl(tryfirst=True)  # before failures are counted
@@ -98,6 +93,8 @@ def pytest_collectreport(report):
 @pytest.fixture
 def rng():
     """Return a generator with a fixed seed."""
+    import numpy as np
+
     return np.random.default_rng(20240607)
 
 
@@ -116,33 +113,40 @@ def beyond():
 @pytest.fixture(scope="session")
 def pair4(vectors):
     """Return the pair of rows of the reference numbers at d = 4."""
+    import numpy as np
+
     return np.array([vectors["x4"]]), np.array([vectors["y4"]])
 
 
 @pytest.fixture(scope="session")
 def pair64():
     """Return the pair of rows of the reference numbers at d = 64."""
+    import numpy as np
+
     steps = np.arange(1, 65)
     return 0.5 * np.sin(steps)[None], 0.5 * np.cos(steps)[None]
-
-
-class _Given(Coupling):
-    """Frequencies that are given as tables, one frequency in a row."""
-
-    def __init__(self, *tables):
-        self.tables = tables
-
-    def draw(self, radial_law, n_frequencies, n_features, rng):
-        sizes = [len(table) for table in self.tables]
-        # hybrids look at one frequency before they draw as many as they need
-        place = sizes.index(n_frequencies) if n_frequencies in sizes else 0
-        return Frequencies(np.array(self.tables[place][:n_frequencies], float).T)
 
 
 @pytest.fixture(scope="session")
 def given():
     """Return a coupling that draws given frequencies, a table for each number."""
-    return _Given
+    import numpy as np
+
+    from sklearn_crt.extend import Coupling, Frequencies
+
+    class Given(Coupling):
+        """Frequencies that are given as tables, one frequency in a row."""
+
+        def __init__(self, *tables):
+            self.tables = tables
+
+        def draw(self, radial_law, n_frequencies, n_features, rng):
+            sizes = [len(table) for table in self.tables]
+            # hybrids look at one frequency before they draw as many as they need
+            place = sizes.index(n_frequencies) if n_frequencies in sizes else 0
+            return Frequencies(np.array(self.tables[place][:n_frequencies], float).T)
+
+    return Given
 
 
 class _Drawn:
@@ -153,6 +157,7 @@ class _Drawn:
 
     def shared(self, draw):
         """Return what ``draw`` does, from the store where it was done before."""
+        from sklearn_crt.extend import chi_law
 
         def drawn(coupling, radial_law, n_frequencies, n_features, rng):
             sizes, generator = (n_frequencies, n_features), rng.bit_generator
@@ -186,6 +191,9 @@ _DRAWN = _Drawn()
 @pytest.fixture
 def shared_draws(monkeypatch):
     """Draw the same frequencies of the Gaussian kernel once for many tests."""
+    from sklearn_crt.extend import BlockCoupling, Independent, StructuredOrthogonal
+    from sklearn_crt.frequencies import Halton, Sobol
+
     for kind in (Independent, BlockCoupling, Halton, Sobol, StructuredOrthogonal):
         monkeypatch.setattr(kind, "draw", _DRAWN.shared(kind.draw))
 
