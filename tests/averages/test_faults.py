@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import sys
 import threading
 import warnings
 
@@ -253,11 +254,14 @@ def test_threads_predict_while_another_fits(table):
                 return
 
     threads = [threading.Thread(target=ask) for _ in range(2)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)  # or the fits wait for the others again and again
     for thread in threads:
         thread.start()
     for _ in range(60):
         model.fit(X, y)
     stop.set()
+    sys.setswitchinterval(interval)
     for thread in threads:
         thread.join()
     assert failures == []

@@ -44,9 +44,9 @@ def test_fits_to_few_rows_need_little_memory(rng):
 
 @pytest.mark.each_value
 @pytest.mark.parametrize("noise", [0.1, 1e-3, 0.0])
-@pytest.mark.parametrize("n_rows", [40, 300, 600])
+@pytest.mark.parametrize("n_rows", [40, 210, 400])
 def test_what_a_model_stores(n_rows, noise, rng, monkeypatch):
-    X, D = rng.normal(size=(n_rows, 10)), 512
+    X, D = rng.normal(size=(n_rows, 10)), 256
     y = np.sin(X[:, 0]) + noise * rng.normal(size=n_rows)
     ridge = RandomFeatureRidge(n_components=D, random_state=0)
     model = clone(ridge).fit(X, y)

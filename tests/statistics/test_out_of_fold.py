@@ -147,6 +147,7 @@ def test_a_random_state_is_not_changed_by_queries(table):
 
 
 # --------------------------------------------------------------------- learned metric
+@pytest.mark.usefixtures("few_folds")
 @pytest.mark.each_value
 @pytest.mark.parametrize("n_rows", [60, 240])
 @pytest.mark.parametrize("model", REGRESSORS, ids=str)

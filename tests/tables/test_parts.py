@@ -231,7 +231,7 @@ def test_frozen_models_are_small(rng):
     """No matrix with a row and a column per landmark, nor one copy per fold."""
     X = rng.normal(size=(900, 5))
     y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + (X[:, 3] > 0)
-    model = TableRegressor(n_folds=2, random_state=0)
+    model = TableRegressor(parts=["ANOVA", "trees"], n_folds=2, random_state=0)
     model.fit(X, y + 0.1 * rng.normal(size=900))
     assert model.weights_["ANOVA"] > 0
     assert len(pickle.dumps(model.freeze())) < 500_000

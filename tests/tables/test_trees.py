@@ -34,7 +34,8 @@ def box(n, seed=0):
 def test_trees_take_over_at_sharp_edges_only():
     X, edges, smooth = box(1800)
     train, new = slice(800), slice(800, None)
-    blend = TableRegressor(n_folds=2, random_state=0)
+    parts = ["ANOVA", "linear", "trees"]
+    blend = TableRegressor(parts=parts, n_folds=2, random_state=0)
     model = clone(blend).fit(X[train], edges[train])
     peer = HistGradientBoostingRegressor(random_state=0).fit(X[train], edges[train])
     errors = [np.square(m.predict(X[new]) - edges[new]) for m in (model, peer)]
