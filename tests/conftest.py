@@ -211,12 +211,25 @@ def given_folds(monkeypatch):
     monkeypatch.setattr("sklearn_crt.tables._blend._LEAST_FOLDS", {})
 
 
-@pytest.fixture
-def few_folds(given_folds, monkeypatch):
-    """Use few folds and trees where it does not matter how many there are."""
+def _use_few_folds(monkeypatch):
+    monkeypatch.setattr("sklearn_crt.tables._blend._LEAST_FOLDS", {})
     monkeypatch.setattr("sklearn_crt.life_cycle.out_of_fold._MOST_FOLDS", 2)
     monkeypatch.setattr("sklearn_crt.life_cycle.out_of_fold._FOLDS_OF_MANY", 2)
     monkeypatch.setattr("sklearn_crt.tables._parts._MOST_TREES", 30)
+
+
+@pytest.fixture
+def few_folds(monkeypatch):
+    """Use few folds and trees where it does not matter how many there are."""
+    _use_few_folds(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def few_folds_in_module():
+    """Use few folds and trees also in fixtures of a module that ask for this one."""
+    with pytest.MonkeyPatch.context() as patch:
+        _use_few_folds(patch)
+        yield
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ def faults(call, *args):
 
 for kind, name, dtype in json.loads(sys.argv[1]):
     rng = np.random.default_rng(0)
-    n_rows = 3000 if name == "exact" else 20_000
+    n_rows = 3000 if name == "exact" else 12_000
     X = rng.standard_normal((n_rows, 16)).astype(dtype)
     if name == "exact":
         kernel, n_numbers = "gaussian", n_rows**2

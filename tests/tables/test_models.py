@@ -31,27 +31,33 @@ from .test_anova_sampler import mixed_table
 pd = pytest.importorskip("pandas")
 plt = pytest.importorskip("matplotlib.pyplot")
 
-pytestmark = pytest.mark.usefixtures("few_folds")
+pytestmark = pytest.mark.usefixtures("few_folds_in_module")
 
 FEW = 120  # rows, which is enough for two folds
 
 
 @pytest.fixture(scope="module")
-def table():
+def table(few_folds_in_module):
     return mixed_table(400)
 
 
 @pytest.fixture(scope="module")
 def model(table):
     X, y = table
-    return TableRegressor(random_state=0).fit(X[:300], y[:300])
+    return TableRegressor(n_folds=2, random_state=0).fit(X[:300], y[:300])
+
+
+@pytest.fixture(scope="module")
+def small(table):
+    X, y = table
+    return TableRegressor(n_folds=2, random_state=0).fit(X[:FEW], y[:FEW])
 
 
 @pytest.fixture(scope="module")
 def classifier(table):
     X, y = table
     labels = np.where(y > 0, "yes", "no")
-    return TableClassifier(random_state=0).fit(X[:300], labels[:300])
+    return TableClassifier(n_folds=2, random_state=0).fit(X[:300], labels[:300])
 
 
 def test_blend_is_the_weighted_average_of_its_parts(table, model, value_of):
@@ -76,10 +82,10 @@ def test_blend_is_the_weighted_average_of_its_parts(table, model, value_of):
 
 def test_logistic_part_has_features_and_columns(table, value_of, rng):
     X, y = table
-    y = y + 0.8 * rng.normal(size=len(y))  # without noise, the local part is enough
+    y = y + 0.8 * rng.normal(size=len(y))
     names = np.where(y > 0, "yes", "no")
-    classifier = TableClassifier(random_state=0).fit(X[:300], names[:300])
-    assert classifier.weights_.keys() == {"ANOVA", "logistic", "local linear", "trees"}
+    parts = ["ANOVA", "logistic"]
+    classifier = TableClassifier(parts=parts, random_state=0).fit(X[:300], names[:300])
     value, V = value_of(classifier), TableReader.of(X).read(X)
     blend, seed = value.solution, value.choices.seed
     categories = [
@@ -202,15 +208,16 @@ def test_probabilities(table, classifier):
     assert log_loss(labels, p) < 0.5
     assert classifier.score(X[300:], labels) > 0.85
     assert classifier.classes_.tolist() == ["no", "yes"]
+    assert classifier.weights_.keys() == {"ANOVA", "logistic", "local linear", "trees"}
     assert max(classifier.losses_.values()) < 0.5
 
 
 @pytest.mark.parametrize(
     "backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)]
 )
-def test_batches_and_workers_do_not_matter(backend, table):
+def test_batches_and_workers_do_not_matter(backend, table, small):
     X, y = (part[:FEW] for part in table)
-    model = TableRegressor(n_folds=2, random_state=0).fit(X, y)
+    model = clone(small).fit(X, y)
     with parallel_config(backend=backend):  # two processes take seconds to start
         other = clone(model).set_params(n_jobs=2).fit(X, y)
     np.testing.assert_allclose(other.predict(X), model.predict(X), atol=1e-6)
@@ -221,15 +228,14 @@ def test_batches_and_workers_do_not_matter(backend, table):
     np.testing.assert_array_equal(restored.predict(X), model.predict(X))
 
 
-def test_units_of_targets_do_not_matter(table):
+def test_units_of_targets_do_not_matter(table, small):
     """The folds do not depend on the targets, which determine the weights."""
     X, y = (part[:FEW] for part in table)
-    model = TableRegressor(n_folds=2, random_state=0).fit(X, y)
     for scale, shift in ((1, 1000), (-0.3, 0)):
-        other = clone(model).fit(X, scale * y + shift)
-        assert other.weights_ == pytest.approx(model.weights_, abs=1e-4)
+        other = clone(small).fit(X, scale * y + shift)
+        assert other.weights_ == pytest.approx(small.weights_, abs=1e-4)
         found = (other.predict(X) - shift) / scale
-        np.testing.assert_allclose(found, model.predict(X), atol=1e-4)
+        np.testing.assert_allclose(found, small.predict(X), atol=1e-4)
 
 
 def test_folds_do_not_warn_of_many_classes(table):
@@ -409,7 +415,7 @@ def test_many_rows_are_cross_validated_in_part(monkeypatch):
 
 
 def test_memory_of_predictions_is_bounded(classifier, value_of):
-    X = mixed_table(30_000)[0]
+    X = mixed_table(15_000)[0]
     classifier.predict_proba(X[:100])
     tracemalloc.start()
     classifier.predict_proba(X)
@@ -423,7 +429,7 @@ def test_more_folds_than_rows_that_are_tested():
     rng = np.random.default_rng(3)  # a table of one column
     X = rng.normal(size=(40, 1))
     y = (X[:, 0] > 0) + 0.01 * rng.normal(size=40)
-    many = TableRegressor(parts=["ANOVA", "trees"], n_folds=5000, random_state=0)
+    many = TableRegressor(parts=["ANOVA", "linear"], n_folds=5000, random_state=0)
     model = clone(many).fit(X, y)
     other = many.set_params(n_folds=40).fit(X, y)
     assert "ANOVA" in model.losses_

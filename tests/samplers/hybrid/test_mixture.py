@@ -14,6 +14,7 @@ from sklearn_crt.samplers import (
 )
 from sklearn_crt.testing import assert_unbiased, assert_variance
 
+N_DRAWS = 24  # of each of many maps
 CENTERS = np.array([[0.6, -0.3, 0.2], [-0.5, 0.4, 0.3], [0.1, 0.5, -0.6]])
 
 
@@ -39,7 +40,7 @@ def test_mean_and_variance(positive, kernel, rng):
     mixture = GaussianMixtureSampler(
         positive=positive, kernel=kernel, sigma=1.0, n_components=180, n_pairs=2
     )
-    assert_unbiased(mixture, X, Y)
+    assert_unbiased(mixture, X, Y, n_draws=N_DRAWS)
     assert_variance(mixture, X, Y)
 
 
@@ -120,7 +121,7 @@ def test_mean_and_variance_with_a_default(n_pairs, rng):
     sampler = clustered_hybrid(
         n_clusters=2, n_pairs=n_pairs, sigma=1.0, n_components=64, coupling="iid"
     )
-    assert_unbiased(sampler, X, Y)
+    assert_unbiased(sampler, X, Y, n_draws=N_DRAWS)
     assert_variance(sampler, X, Y)
 
 
@@ -149,5 +150,8 @@ def test_weights_that_do_not_add_up_are_seen(rng):
     X, Y = clusters(rng)
     with pytest.raises(AssertionError, match="biased"):
         assert_unbiased(
-            WithoutMinus(sigma=1.0, n_components=180, n_pairs=2), X[::12], Y[::12]
+            WithoutMinus(sigma=1.0, n_components=180, n_pairs=2),
+            X[::12],
+            Y[::12],
+            n_draws=N_DRAWS,
         )
