@@ -437,6 +437,10 @@ class BaseFeatureSampler(
         statistics = Statistics.seeded(self.random_state)
         return SamplerValue(unfitted, statistics, not_set=tuple(names))
 
+    def _columns_per_frequency(self, n_features: int) -> int | None:
+        """Return the number of features per frequency, None if it depends on rows."""
+        return None
+
     def _note_params(self) -> None:
         """Do nothing, because the fitted value already contains the parameters."""
 

@@ -189,6 +189,10 @@ class TrigRBFSampler(BaseFeatureSampler):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    def _columns_per_frequency(self, n_features):
+        get_coupling(self.coupling, type(self).__name__)  # raises ValueError if invalid
+        return 1 if self.random_phase else 2
+
     def _make_map(self, statistics, drawn):
         kernel = GaussianKernel(softmax=self.kernel == "softmax")
         return make_trigonometric_map(

@@ -306,6 +306,9 @@ class GaussianCoefficient(BaseFeatureSampler):
     def _reads(self):
         return {"rows": 1000} if self.key_matrix is None else {}
 
+    def _columns_per_frequency(self, n_features):
+        return 1 if self.positive else 2
+
     def _make_map(self, statistics, drawn):
         base: Any
         if self.positive:

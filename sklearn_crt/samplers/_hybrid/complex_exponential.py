@@ -159,6 +159,10 @@ class ComplexExponentialSampler(BaseFeatureSampler):
         frame = self._frame(statistics)
         return make_exponential_map(self, statistics, drawn, frame, quadratic, coupling)
 
+    def _columns_per_frequency(self, n_features):
+        get_coupling(self.coupling, type(self).__name__)  # raises ValueError if invalid
+        return 2 if np.iscomplexobj(self._full_matrix(n_features)) else 1
+
     def _full_matrix(self, d):
         """Return the matrix, or one entry per column, as a real array if possible."""
         B = np.asarray(self.matrix)

@@ -76,7 +76,9 @@ class PartFitter:
             return 1
         if hasattr(part, "_min_components"):
             return 2
-        return self.fit(part, 0).map_.columns_per_frequency
+        part._validate_params()
+        known = part._columns_per_frequency(self.sides[0].rows.shape[1])
+        return self.fit(part, 0).map_.columns_per_frequency if known is None else known
 
 
 def spread_columns(

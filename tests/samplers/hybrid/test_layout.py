@@ -7,7 +7,14 @@ import pytest
 
 from sklearn_crt import TrigRBFSampler
 from sklearn_crt.exceptions import ApproximationWarning
+from sklearn_crt.samplers import (
+    ComplexExponentialSampler,
+    GaussianCoefficient,
+    GaussianMixtureSampler,
+)
+from sklearn_crt.samplers._hybrid.part_fitter import PartFitter
 
+from ...cases import sampler_cases
 from ...hybrids import KINDS, hybrid
 
 
@@ -59,3 +66,33 @@ def test_spare_columns(rng):
     assert sampler.spare_.n_components == 5
     whole = hybrid(n_components=24, n_coefficients=2).fit(X)
     assert sampler.kernel_variance(X).mean() < whole.kernel_variance(X).mean()
+
+
+CASES = [
+    *sampler_cases(),
+    *sampler_cases(parts=True),
+    TrigRBFSampler(random_phase=True),
+    GaussianCoefficient(key_matrix=-1.0, positive=True),
+    ComplexExponentialSampler([2j, 0.5, 1.0]),
+    ComplexExponentialSampler(0.5),
+]
+
+
+@pytest.mark.parametrize("sampler", CASES, ids=repr)
+def test_columns_per_frequency_that_are_known_without_a_fit(sampler, rng):
+    X = 0.5 * rng.normal(size=(30, 3))
+    known = sampler._columns_per_frequency(3)
+    assert known in (None, sampler.fit(X).map_.columns_per_frequency)
+
+
+def test_parts_of_a_mixture_are_fitted_once(rng, monkeypatch):
+    seen, fit = [], PartFitter.fit
+
+    def counted(self, part, *args, **options):
+        seen.append(part)
+        return fit(self, part, *args, **options)
+
+    monkeypatch.setattr(PartFitter, "fit", counted)
+    sampler = GaussianMixtureSampler(n_components=200, random_state=0)
+    sampler.fit(rng.normal(size=(60, 3)))
+    assert len(seen) == len(sampler.bases_) + len(sampler.coefficients_)
