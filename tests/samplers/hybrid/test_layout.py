@@ -72,7 +72,7 @@ CASES = [
     *sampler_cases(),
     *sampler_cases(parts=True),
     TrigRBFSampler(random_phase=True),
-    GaussianCoefficient(key_matrix=-1.0, positive=True),
+    GaussianCoefficient(key_matrix=[-1.0, -1.0, -1.0], positive=True),
     ComplexExponentialSampler([2j, 0.5, 1.0]),
     ComplexExponentialSampler(0.5),
 ]
