@@ -11,18 +11,20 @@ from threadpoolctl import threadpool_limits
 
 from .cases import (
     CASES,
+    MAPS,
     N_QUERIES,
+    SPARSE_MAPS,
     TYPES,
     Case,
+    fitted_maps,
     gamma_of,
     make_classifiers,
     make_maps,
     make_rows,
     of_sizes,
 )
-from .groups import DENSITIES, chosen, make_sparse, products, sparse_maps
+from .groups import DENSITIES, make_sparse, products
 
-MAPS = ["RBFSampler", "Nystroem", "TrigRBFSampler", "PositiveRBFSampler", "OPRFSampler"]
 CHOSEN = ["RBFSampler", "TrigRBFSampler", "OPRFSampler", "OPRF, antithetic"]
 N_PAIRED = 500  # rows whose kernel is compared
 
@@ -31,10 +33,7 @@ class Transform:
     """Fitting and transforming, memory and error of each map."""
 
     param_names = ["map", "case"]
-    params = [
-        MAPS,
-        CASES["asv"],
-    ]
+    params = [list(MAPS), CASES["asv"]]
 
     def setup(self, name, case):
         """Fit the map, with one BLAS thread."""
@@ -75,7 +74,7 @@ class OneRow:
         """Fit the map and a pipeline, with one BLAS thread."""
         threadpool_limits(1)
         X, y = make_rows(case)
-        self.row, self.map = X[:1], chosen(case, X)[name]
+        self.row, self.map = X[:1], fitted_maps(case, X, [name])[name]
         self.model = make_pipeline(self.map, Ridge()).fit(X, y)
 
     def time_transform(self, *_):
@@ -91,14 +90,14 @@ class Sparse:
     """Sparse rows of 10000 columns."""
 
     param_names = ["map", "density", "dtype"]
-    params = [[*CHOSEN, "OPRF, structured"], list(DENSITIES), list(TYPES)]
+    params = [list(SPARSE_MAPS), list(DENSITIES), list(TYPES)]
 
     def setup(self, name, density, dtype):
         """Fit the map, with one BLAS thread."""
         threadpool_limits(1)
         case = Case(2000, 10000, 1024, dtype)
         self.X = make_sparse(case, density)
-        self.map = sparse_maps(case, self.X)[name]
+        self.map = fitted_maps(case, self.X, [name])[name]
 
     def time_transform(self, *_):
         """Time transform."""

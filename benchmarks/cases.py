@@ -5,6 +5,7 @@ from functools import partial
 from itertools import product
 
 import numpy as np
+from scipy import sparse
 from scipy.special import softmax
 from sklearn import datasets
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -20,6 +21,11 @@ from sklearn_crt.samplers import GERFSampler, PositiveRBFSampler
 N_QUERIES, N_CLASSES = 1000, 10
 MAX_DENSITY_WORK = 6e8  # rows x queries x features that KernelDensity does in seconds
 BASELINE = "RBFSampler"
+MAPS = BASELINE, "Nystroem", "TrigRBFSampler", "PositiveRBFSampler", "OPRFSampler"
+MAPS += ("GERFSampler",)
+ONE_ROW_MAPS = BASELINE, *MAPS[2:], "OPRF, antithetic"
+SPARSE_MAPS = BASELINE, "TrigRBFSampler", "OPRFSampler", "OPRF, antithetic"
+SPARSE_MAPS += ("OPRF, structured",)
 TYPES = "float64", "float32"
 
 
@@ -129,11 +135,16 @@ def _load_keel(name):
 
 def gamma_of(X):
     """Return the gamma of gamma="scale" and of our sigma="scale", as a number."""
-    return 1 / (X.shape[1] * float(X.var(dtype=np.float64)))
+    if sparse.issparse(X):
+        X = X.astype(np.float64)
+        variance = X.power(2).mean() - X.mean() ** 2
+    else:
+        variance = X.var(dtype=np.float64)
+    return 1 / (X.shape[1] * float(variance))
 
 
-def make_maps(case, gamma, n_jobs=1):
-    """Return the maps by name, scikit-learn's RBFSampler first, all of one kernel."""
+def make_maps(case, gamma, names=MAPS, n_jobs=1):
+    """Return maps of one kernel by name."""
     common = {"n_components": case.n_components, "random_state": 0}
     ours = {"sigma": float(np.sqrt(2 * gamma)), "n_jobs": n_jobs, **common}
     maps = {
@@ -143,8 +154,16 @@ def make_maps(case, gamma, n_jobs=1):
         "PositiveRBFSampler": PositiveRBFSampler(**ours),
         "OPRFSampler": OPRFSampler(**ours),
         "GERFSampler": GERFSampler(**ours),
+        "OPRF, antithetic": OPRFSampler(coupling="antithetic", **ours),
+        "OPRF, structured": OPRFSampler(coupling="structured-orthogonal", **ours),
     }
-    return maps
+    return {name: maps[name] for name in names}
+
+
+def fitted_maps(case, X, names=MAPS, n_jobs=1):
+    """Return maps of one kernel, fitted, by name."""
+    maps = make_maps(case, gamma_of(X), names, n_jobs)
+    return {name: sampler.fit(X) for name, sampler in maps.items()}
 
 
 class DensityClassifier(ClassifierMixin, BaseEstimator):

@@ -8,7 +8,6 @@ RBFSampler of scikit-learn: read the ratios.
 cases (groups.py), structured couplings and estimators among them.
 """
 
-import argparse
 import sys
 import textwrap
 import time
@@ -37,10 +36,12 @@ from .cases import (
     BASELINE,
     CASES,
     DensityClassifier,
+    fitted_maps,
     gamma_of,
     make_maps,
     make_rows,
 )
+from .commands import command_parser
 from .tables import (
     Table,
     against_baseline,
@@ -56,9 +57,7 @@ SIGMA = 1.0  # of the averages
 def transforms(case, n_threads):
     """Return transform of each map."""
     X, _ = make_rows(case)
-    maps = make_maps(case, gamma_of(X), n_jobs=n_threads)
-    fitted = {name: sampler.fit(X) for name, sampler in maps.items()}
-    return {name: lambda m=m: m.transform(X) for name, m in fitted.items()}
+    return groups.transforms(fitted_maps(case, X, n_jobs=n_threads), X)
 
 
 def fits(case, n_threads):
@@ -263,16 +262,10 @@ def report_groups(names, quick, repeats, write):
 
 def parse(arguments=None):
     """Return the options, with a grid or None and a list of groups."""
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.compare",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="groups beside the grids, the first three of them by the name groups:\n"
-        + "\n".join(
-            f"  {name:10} {group.tables.__doc__.splitlines()[0]}"
-            for name, group in GROUPS.items()
-        ),
-    )
+    parser = command_parser("compare", __doc__)
+    lines = ["groups beside the grids, the first three of them by the name groups:"]
+    lines += [f"  {n:10} {g.tables.__doc__.splitlines()[0]}" for n, g in GROUPS.items()]
+    parser.epilog = "\n".join(lines)
     parser.add_argument(
         "--cases",
         default="default",

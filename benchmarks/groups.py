@@ -21,7 +21,6 @@ from joblib import cpu_count
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
@@ -31,7 +30,6 @@ from threadpoolctl import threadpool_limits
 from sklearn_crt import (
     LearnedMetric,
     NadarayaWatsonClassifier,
-    OPRFSampler,
     RandomFeatureRidge,
     TrigRBFSampler,
 )
@@ -45,8 +43,11 @@ from sklearn_crt.tables import TableRegressor
 
 from .cases import (
     BASELINE,
+    ONE_ROW_MAPS,
+    SPARSE_MAPS,
     TYPES,
     Case,
+    fitted_maps,
     five_columns,
     gamma_of,
     make_maps,
@@ -55,25 +56,9 @@ from .cases import (
 )
 from .tables import Table, against_baseline, interleave
 
-OURS = BASELINE, "TrigRBFSampler", "PositiveRBFSampler", "OPRFSampler", "GERFSampler"
 DENSITIES = 0.002, 0.01, 0.05
 N_CALLS = 20  # of a few microseconds, timed together
 N_ROWS = 1000  # of products with frequencies
-
-
-def chosen(case, X):
-    """Return some of the maps, and OPRF with antithetic pairs, fitted."""
-    gamma = gamma_of(X)
-    maps = make_maps(case, gamma)
-    maps = {name: sampler for name, sampler in maps.items() if name in OURS}
-    maps["OPRF, antithetic"] = own(OPRFSampler, case, gamma, coupling="antithetic")
-    return {name: sampler.fit(X) for name, sampler in maps.items()}
-
-
-def own(cls, case, gamma, **params):
-    """Return a sampler of ours for a case, of the kernel of this gamma."""
-    common = {"n_components": case.n_components, "random_state": 0, "n_jobs": 1}
-    return cls(**common | params, sigma=float(np.sqrt(2 * gamma)))
 
 
 def timed(candidates, repeats):
@@ -93,7 +78,7 @@ def one_row(quick, repeats):
     rows, predictions = {}, {}
     for case in of_sizes(sizes, 500):
         X, y = make_rows(case)
-        maps = chosen(case, X)
+        maps = fitted_maps(case, X, ONE_ROW_MAPS)
         models = {n: make_pipeline(m, Ridge()).fit(X, y) for n, m in maps.items()}
         for results, method, estimators in (
             (rows, "transform", maps),
@@ -126,15 +111,12 @@ def repeated(call, row):
 def small(quick, repeats):
     """Few columns and features, where input validation takes much of the time."""
     sizes = [(8, 64)] if quick else [(8, 64), (8, 128), (16, 64)]
-    return _transform("few columns", of_sizes(sizes, 500 if quick else 20000), repeats)
-
-
-def _transform(title, cases, repeats):
     results = {}
-    for case in cases:
+    for case in of_sizes(sizes, 500 if quick else 20000):
         X, _ = make_rows(case)
-        results[case] = timed(transforms(chosen(case, X), X), repeats)
-    return [against_baseline(f"transform, {title}", results, BASELINE)]
+        maps = fitted_maps(case, X, ONE_ROW_MAPS)
+        results[case] = timed(transforms(maps, X), repeats)
+    return [against_baseline("transform, few columns", results, BASELINE)]
 
 
 def sparse_rows(quick, repeats):
@@ -146,7 +128,8 @@ def sparse_rows(quick, repeats):
             case = Case(*sizes, dtype)
             X = make_sparse(case, density)
             label = f"{case}, density {density}"
-            results[label] = timed(transforms(sparse_maps(case, X), X), repeats)
+            maps = fitted_maps(case, X, SPARSE_MAPS)
+            results[label] = timed(transforms(maps, X), repeats)
     table = against_baseline("transform, sparse rows", results, BASELINE)
     return [table, sparse_fits(quick, repeats)]
 
@@ -157,7 +140,7 @@ def sparse_fits(quick, repeats):
     for n_components in (64,) if quick else (200, 1000):
         case = Case(*((100, 500) if quick else (2000, 20000)), n_components, "float64")
         X = make_sparse(case, 0.003)
-        maps = sparse_maps(case, X)
+        maps = make_maps(case, gamma_of(X), SPARSE_MAPS)
         fits = {name: partial(sampler.fit, X) for name, sampler in maps.items()}
         results[str(case)] = timed(fits, repeats)
     return against_baseline("fit, sparse rows", results, BASELINE)
@@ -169,24 +152,6 @@ def make_sparse(case, density):
     rng = np.random.default_rng(0)
     X = sparse.random_array(shape, density=density, format="csr", rng=rng)
     return X.astype(case.dtype)
-
-
-def sparse_maps(case, X):
-    """Return the maps that are compared on sparse rows, fitted."""
-    mean = X.data.sum() / case.n_rows / case.n_features
-    variance = (X.data**2).sum() / case.n_rows / case.n_features - mean**2
-    gamma = 1 / (case.n_features * float(variance))
-    common = {"n_components": case.n_components, "random_state": 0}
-    maps = {
-        BASELINE: RBFSampler(gamma=gamma, **common),
-        "TrigRBFSampler": own(TrigRBFSampler, case, gamma),
-        "OPRFSampler": own(OPRFSampler, case, gamma),
-        "OPRF, antithetic": own(OPRFSampler, case, gamma, coupling="antithetic"),
-        "OPRF, structured": own(
-            OPRFSampler, case, gamma, coupling="structured-orthogonal"
-        ),
-    }
-    return {name: sampler.fit(X) for name, sampler in maps.items()}
 
 
 def estimators(quick, repeats):
