@@ -202,7 +202,7 @@ MODELS = [
             TrigRBFSampler(n_components=63, random_state=0),
             TrigRBFSampler(kernel="softmax", sigma=0.3, random_state=0),
             DERFSampler(random_state=0),
-            clustered_hybrid(random_state=0),
+            clustered_hybrid(n_components=40, random_state=0),
             LaplacianSampler(random_state=0),
             Nystroem(n_components=20, random_state=0),
             Prototypes(40, random_state=0),
@@ -267,6 +267,7 @@ def lost_to_signs(model, X, weights, queries):
     return 4 * np.finfo(X.dtype).eps * (terms / sums)[:, None]
 
 
+@pytest.mark.usefixtures("few_folds")
 @pytest.mark.each_value
 def test_predictions_of_table_models(rng, library, dispatch):
     X = rng.normal(size=(60, 3))

@@ -51,8 +51,8 @@ METHODS = "predict", "predict_proba", "predict_interval", "score_samples", "effe
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_predictions_are_the_same(model, library, rng):
     pytest.importorskip(library)
-    X = rng.normal(size=(120, 3))
-    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=120)
+    X = rng.normal(size=(70, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=70)
     y = y > 0 if is_classifier(model) else y
 
     def results():

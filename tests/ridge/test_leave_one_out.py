@@ -312,7 +312,7 @@ def test_intervals_follow_the_noise_where_it_grows_with_the_variance(rng):
     assert widths[outer].mean() > 2 * widths[~outer].mean()
 
 
-@pytest.mark.usefixtures("few_features")
+@pytest.mark.usefixtures("few_features", "few_folds")
 def test_intervals_are_nested_and_quantiles_in_order(table):
     X, y, _ = table
     model = RandomFeatureRidge(random_state=0).fit(X, np.c_[y, X[:, 0]])
@@ -388,6 +388,7 @@ def test_probabilities_without_calibration_are_the_indicators(n_classes, table, 
     assert_allclose(again, found, atol=1e-8)
 
 
+@pytest.mark.usefixtures("few_folds")
 @pytest.mark.parametrize("n_classes", [1, pytest.param(2, marks=pytest.mark.slow), 3])
 def test_probabilities_are_never_0_or_1(n_classes, rng):
     labels = np.repeat(np.arange(n_classes), 50)

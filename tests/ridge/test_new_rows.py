@@ -108,6 +108,7 @@ def test_regression(name, n_rows, rng):
     assert_allclose(model.score_samples(queries), expected, atol=1.5 / n_rows)
 
 
+@pytest.mark.usefixtures("few_folds")
 @pytest.mark.parametrize("n_rows", [30, 150])
 @pytest.mark.parametrize("name", ["random features", "linear"])
 @pytest.mark.parametrize("fit_intercept", [True, False])

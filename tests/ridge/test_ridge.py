@@ -709,6 +709,7 @@ def test_the_solution_is_computed_once_a_change(table, monkeypatch):
     assert len(made) == 2
 
 
+@pytest.mark.usefixtures("few_folds")
 def test_the_default_is_safe_with_few_rows():
     """Where columns are as many as rows, the plain score takes a penalty near zero."""
     for load in (load_iris, load_wine):

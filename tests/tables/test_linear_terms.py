@@ -57,9 +57,9 @@ def test_levels_with_few_rows(levels, rows, rng):
     X = pd.DataFrame({"treatment": [f"t{i}" for i in k], "x": rng.uniform(size=k.size)})
     y, n = mean[k] + 0.3 * rng.normal(size=k.size), k.size // 2
     best = one_hot_ridge("treatment").fit(X[:n], y[:n]).score(X[n:], y[n:])
-    model = TableRegressor(random_state=0).fit(X[:n], y[:n])
+    model = TableRegressor(n_folds=2, random_state=0).fit(X[:n], y[:n])
     assert 1 - model.score(X[n:], y[n:]) < 1.5 * (1 - best)
-    labels = TableClassifier(random_state=0).fit(X[:n], y[:n] > 0)
+    labels = TableClassifier(n_folds=2, random_state=0).fit(X[:n], y[:n] > 0)
     assert labels.score(X[n:], y[n:] > 0) > 0.9
 
 

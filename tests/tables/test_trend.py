@@ -17,7 +17,9 @@ def trend():
     y = 0.01 * t + np.sin(2 * X[:, 1]) + 0.1 * rng.normal(size=1500)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sklearn_crt.tables._blend._LEAST_FOLDS", {})  # only two folds
-        model = TableRegressor(n_folds=2, random_state=0).fit(X[:1000], y[:1000])
+        parts = ["ANOVA", "linear", "trees"]
+        model = TableRegressor(parts=parts, n_folds=2, random_state=0)
+        model.fit(X[:1000], y[:1000])
     return model, X, y
 
 
@@ -50,7 +52,8 @@ def test_predictions_are_continuous_and_bounded(trend):
 def test_functions_that_level_off_are_not_continued(rng, value_of):
     X = rng.uniform(-4, 4, (1200, 3))
     y = np.tanh(2 * X[:, 0]) + np.sin(3 * X[:, 1]) + 0.1 * rng.normal(size=1200)
-    model = TableRegressor(parts=["ANOVA", "linear"], random_state=0).fit(X, y)
+    model = TableRegressor(parts=["ANOVA", "linear"], n_folds=2, random_state=0)
+    model.fit(X, y)
     trend = value_of(model).solution.trend
     assert trend is None or not {0, 1} & {*trend.sources.tolist()}
 
@@ -85,7 +88,9 @@ def test_slopes_that_nothing_contradicts_are_not_biased(rng):
 def test_the_linear_part_has_columns_that_are_not_clipped(rng, value_of):
     X = rng.standard_t(3, size=(1500, 4))  # with values far from the others
     y = X @ [1.0, -2.0, 3.0, 0.5] + 0.1 * rng.normal(size=1500)
-    model = TableRegressor(n_folds=2, random_state=0).fit(X[:1000], y[:1000])
+    parts = ["ANOVA", "linear", "trees"]
+    model = TableRegressor(parts=parts, n_folds=2, random_state=0)
+    model.fit(X[:1000], y[:1000])
     assert model.weights_["linear"] > 0.9
     inside = np.abs(X[1000:]).max(axis=1) < np.abs(X[:1000]).max(axis=0).min()
     errors = model.predict(X[1000:]) - y[1000:]

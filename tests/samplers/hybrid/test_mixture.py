@@ -41,7 +41,7 @@ def test_mean_and_variance(positive, kernel, rng):
         positive=positive, kernel=kernel, sigma=1.0, n_components=180, n_pairs=2
     )
     assert_unbiased(mixture, X, Y, n_draws=N_DRAWS)
-    assert_variance(mixture, X, Y)
+    assert_variance(mixture, X, Y, n_draws=200)
 
 
 def test_coefficients_are_those_of_definition_H_1(rng):
@@ -122,7 +122,7 @@ def test_mean_and_variance_with_a_default(n_pairs, rng):
         n_clusters=2, n_pairs=n_pairs, sigma=1.0, n_components=64, coupling="iid"
     )
     assert_unbiased(sampler, X, Y, n_draws=N_DRAWS)
-    assert_variance(sampler, X, Y)
+    assert_variance(sampler, X, Y, n_draws=200)
 
 
 def test_another_default(rng):
