@@ -242,6 +242,14 @@ def three_classes(rng, n):
     return X, score.argmax(axis=1)
 
 
+@labels(200)
+def labels_of_groups(rng, n):
+    """All rows of a group have one label, which says nothing about other groups."""
+    groups, n_groups = np.arange(n) // 5, n // 5
+    X = rng.normal(size=(n_groups, 3))[groups] + 0.1 * rng.normal(size=(n, 3))
+    return X, draw_labels(rng, np.full(n_groups, 0.4))[groups], groups
+
+
 @labels(3000)
 def one_in_two_hundred(rng, n):
     X = rng.normal(size=(n, 5))

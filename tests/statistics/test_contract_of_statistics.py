@@ -36,6 +36,7 @@ CELLS = [
 SHORT = {
     ("averages", "five bits 300"),
     ("averages", "importance weights 100"),
+    ("averages", "labels of groups 200"),
     ("averages", "noise 200"),
     ("averages", "noise labels 40"),
     ("averages", "one in two hundred 3000"),

@@ -246,9 +246,11 @@ def dependent(rng, n_groups, n_rows=8):
 @pytest.mark.parametrize(
     "model",
     [
-        *REGRESSORS[:2],
-        pytest.param(RIDGE, marks=pytest.mark.slow),
-        pytest.param(TableRegressor(random_state=0), marks=pytest.mark.slow),
+        REGRESSORS[0],
+        *(
+            pytest.param(each, marks=pytest.mark.slow)
+            for each in (*REGRESSORS[1:], TableRegressor(random_state=0))
+        ),
     ],
     ids=str,
 )
