@@ -150,7 +150,9 @@ def _exact_averages(quick, repeats):
     X, y = make_classes(n_train + n_queries)
     queries = X[n_train:]
     classifiers = {
-        "NadarayaWatsonClassifier": NadarayaWatsonClassifier(sigma=SIGMA),
+        "NadarayaWatsonClassifier": NadarayaWatsonClassifier(
+            sigma=SIGMA, calibrate=False
+        ),
         "one KernelDensity per class": DensityClassifier(1 / SIGMA),
         "KNeighborsClassifier": KNeighborsClassifier(n_train, weights=gaussian),
     }

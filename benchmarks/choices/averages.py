@@ -1,6 +1,7 @@
 """Table of kernel averages with default parameters."""
 
 import sys
+import time
 import warnings
 
 import numpy as np
@@ -60,24 +61,23 @@ def defaults(seeds=4, sets=LABELS + NUMBERS + FURTHER_LABELS + FURTHER_NUMBERS):
             ("Data sets that were used to choose the candidates", first),
             ("Data sets that were not used to choose the candidates", further),
         ):
-            found = {}
+            found, models = {}, DEFAULTS[kind.partition(":")[0]]
+            models_of = [models.values()] * seeds
             for name in tqdm([n for n in names if n in sets], file=sys.stderr):
                 rows = some_rows(name, 5000)
                 if rows is not None:
-                    found[name] = _scores(
-                        *rows, DEFAULTS[kind.partition(":")[0]], seeds
-                    )
+                    each = scores_and_seconds(*rows, models_of)
+                    found[name] = each[..., 0].mean(axis=0)
             if found:
-                tables.append(_against_neighbours(f"{said}, {kind}", found))
+                tables.append(
+                    _against_neighbours(f"{said}, {kind}", found, list(models))
+                )
     return tables
 
 
-def _against_neighbours(title, found):
-    """Return the table of scores {set: {method: (n_splits,)}}, the first the base."""
-    columns = list(next(iter(found.values())))
-    scores = np.array(
-        [[results[label].mean() for label in columns] for results in found.values()]
-    )
+def _against_neighbours(title, found, columns):
+    """Return the table of mean scores {set: (n_models,)}, the first the base."""
+    scores = np.array(list(found.values()))
     gaps = scores - scores[:, :1]
     lines = dict(zip(found, scores, strict=True))
     lines["mean"] = scores.mean(axis=0)
@@ -119,14 +119,17 @@ def sets_here(names, most):
         raise SystemExit(f"No data set of {', '.join(names)} is on this machine.")
 
 
-def _scores(X, y, methods, seeds):
-    """Return scores in percent by method."""
-    found = {label: [] for label in methods}
-    for seed in range(seeds):
+def scores_and_seconds(X, y, models_of_splits):
+    """Return percents and seconds of fit and predict, (n_splits, n_models, 2)."""
+    found = []
+    for seed, models in enumerate(models_of_splits):
         X_train, y_train, X_test, y_test = random_split(X, y, seed)
-        for label, method in methods.items():
+        values = []
+        for model in models:
+            start = time.process_time()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                model = clone(method).fit(X_train, y_train)
-                found[label].append(100 * model.score(X_test, y_test))
-    return {label: np.array(values) for label, values in found.items()}
+                score = clone(model).fit(X_train, y_train).score(X_test, y_test)
+            values.append((100 * score, time.process_time() - start))
+        found.append(values)
+    return np.array(found)

@@ -2,7 +2,6 @@
 
 import sys
 import time
-import warnings
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -30,8 +29,8 @@ from sklearn_crt import (
 )
 
 from ..tables import Table
-from .averages import sets_here
-from .splits import REGRESSION, random_split, some_rows_of, split_of
+from .averages import scores_and_seconds, sets_here
+from .splits import REGRESSION, some_rows_of, split_of
 
 try:
     import torch
@@ -156,7 +155,10 @@ def metric(rows=5000, seeds=5, sets=LABELS + NUMBERS, methods=NAMES):
     scores, seconds = {}, {}
     names = [name for name in NAMES if name in methods and name not in missing]
     for name, X, y in sets_here([s for s in LABELS + NUMBERS if s in sets], rows):
-        values = _scores(X, y, name in LABELS, seeds, names)
+        labels = name in LABELS
+        models = [models_of(labels, seed) for seed in range(seeds)]
+        models = [[each[name] for name in names] for each in models]
+        values = scores_and_seconds(X, y if labels else y.astype(float), models)
         scores[name], seconds[name] = values[..., 0], values[..., 1]
     return [_table(SCORES, scores, names), _table(SECONDS, seconds, names)]
 
@@ -203,38 +205,19 @@ def _errors(X, y, X_test, y_test):
     return found
 
 
-def _scores(X, y, labels, seeds, names):
-    """Return percents and seconds, (n_splits, n_methods, 2), NaN for none."""
-    y, found = y if labels else y.astype(float), []
-    for seed in range(seeds):
-        X_train, y_train, X_test, y_test = random_split(X, y, seed)
-        models, values = models_of(labels, seed), []
-        for name in names:
-            if name not in models:
-                values.append((np.nan, np.nan))
-                continue
-            start = time.process_time()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                score = models[name].fit(X_train, y_train).score(X_test, y_test)
-            values.append((100 * score, time.process_time() - start))
-        found.append(values)
-    return np.array(found)
-
-
 def _table(title, found, names):
     """Return the table of means over the splits, and what the last column is ahead."""
     means = np.array([values.mean(axis=0) for values in found.values()])
     lines = list(zip(found, means, strict=True))
-    lines.append(("mean", np.nanmean(means, axis=0)))
+    lines.append(("mean", means.mean(axis=0)))
     if title == SCORES:
         ahead = means[:, -1:] - means
-        lines.append(("difference from the last column", np.nanmean(ahead, axis=0)))
-        wins = np.nansum(ahead > 0, axis=0).astype(float)
+        lines.append(("difference from the last column", ahead.mean(axis=0)))
+        wins = (ahead > 0).sum(axis=0)
         lines.append(("number of data sets on which the last column is better", wins))
         gaps = np.array([values[:, -1:] - values for values in found.values()])
         error = gaps.std(axis=1, ddof=1) / np.sqrt(gaps.shape[1])
-        worst = np.nanmin(ahead / np.where(error > 0, error, np.inf), axis=0)
+        worst = np.min(ahead / np.where(error > 0, error, np.inf), axis=0)
         lines.append(("smallest difference, in standard errors", worst))
-    rows = [[n, *("" if np.isnan(v) else f"{v:.1f}" for v in vs)] for n, vs in lines]
+    rows = [[name, *(f"{v:.1f}" for v in values)] for name, values in lines]
     return Table(title, ["data set", *names], rows)
