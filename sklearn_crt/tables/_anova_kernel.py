@@ -541,7 +541,6 @@ class LinearTerms:
         residual: np.ndarray,
         weights: np.ndarray,
         alpha: float,
-        least_count: int,
     ) -> tuple[LinearTerms, np.ndarray]:
         """Return the terms that explain residuals of a ridge regression on the kernel.
 
@@ -554,7 +553,7 @@ class LinearTerms:
         owner_of = {j: g for g, group in enumerate(encoding.groups) for j in group}
         before, penalties = _mean_square(residual, share), []
         scores = Z[:, encoding.is_score]
-        for block in _linear_blocks(encoding, V, owner_of, least_count):
+        for block in _linear_blocks(encoding, V, owner_of):
             raw = block.raw(V, scores)
             means = share @ raw
             is_number = block.source is None
@@ -597,7 +596,7 @@ class LinearTerms:
 
 
 def _linear_blocks(
-    encoding: Encoding, V: np.ndarray, owner_of: dict[int, int], least_count: int
+    encoding: Encoding, V: np.ndarray, owner_of: dict[int, int]
 ) -> list[_Block]:
     """Return a block for each categorical column, and one for all numbers."""
     found, none = list[_Block](), np.zeros(0)
@@ -605,8 +604,7 @@ def _linear_blocks(
     numbers = [c.source for c in encoding.columns if isinstance(c, Score)]
     for source in sorted(known.keys() - {*numbers}):
         levels, counts = np.unique(V[:, source], return_counts=True)
-        keep = ~np.isnan(levels) & (counts >= least_count)
-        levels, counts = levels[keep], counts[keep]
+        levels, counts = levels[~np.isnan(levels)], counts[~np.isnan(levels)]
         chosen = np.argsort(-counts, kind="stable")[:_MOST_LEVELS]
         levels = np.sort(levels[chosen])
         if len(levels):

@@ -212,10 +212,7 @@ class AnovaValue(SampleValue):
         learned, fit = learn_kernel(encoding, rows, points, order_, n_learning, step)
         root = cholesky_with_jitter(learned.kernel(points))
         has_all_rows = sample.n_seen == len(order) and len(points) == len(first)
-        # A level that occurs once has no effect on other rows, except if there are more
-        # rows than those of the sample.
-        least_count = 2 if sample.n_seen == len(order) else 1
-        of_fit = fit.residual, weights, fit.alpha, least_count
+        of_fit = fit.residual, weights, fit.alpha
         linear, sizes = LinearTerms.learned(encoding, X, Z, *of_fit)
         if linear.blocks:
             share = weights / weights.sum()
@@ -340,8 +337,9 @@ class AnovaSampler(
     error. If there are more than 40 columns, only the 40 that are most important in a
     rough fit are kept in the kernel. Linear terms represent what the kernel leaves out:
     the standardised values of all numeric columns, and an indicator for each category
-    of a categorical column, however few rows it has. The penalty shrinks the effects of
-    rare categories towards zero, as in a model with random effects. These terms are
+    of a categorical column, however few rows it has (at most 1500 per column, the most
+    frequent ones of the sample). The penalty shrinks the effects of rare categories
+    towards zero, as in a model with random effects. These terms are
     used if they lower the generalised cross-validation error of the residuals by 1 %,
     which also determines their scale. They are added to the effects of single columns.
     The kernel is learned from a random sample of at most 4096 rows; ``freeze`` discards

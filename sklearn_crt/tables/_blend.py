@@ -40,6 +40,7 @@ from ._parts import (
     TableRows,
     TargetRange,
     Trees,
+    linear_classifiers,
     logistic_part,
     part_of,
     ridge_without_folds,
@@ -62,11 +63,11 @@ _OF_POWER = 8.0
 # The local linear part, which is slow and rarely improves class probabilities, is kept
 # only if its weight on the first fold is at least this: for numbers, and for labels.
 _LEAST_AT_FIRST, _LEAST_OF_CLASSES_AT_FIRST = 0.1, 0.25
-_LEAST_OF_TREES_AT_FIRST = 0.05
+_LEAST_OF_TREES_AT_FIRST = 0.05  # and that of the linear part of labels
 _LATE = 0.9  # share of the iterations after which more of them are tried
 # the parts of regressors and of classifiers; with few rows, the first one is used
 PARTS_OF_NUMBERS = "ANOVA", "linear", "local linear", "trees"
-PARTS_OF_LABELS = "ANOVA", "logistic", "local linear", "trees"
+PARTS_OF_LABELS = "ANOVA", "logistic", "linear", "local linear", "trees"
 # blending weights and error scales are computed from predictions for at most this many
 MOST_TESTED = 4_000
 # With few rows, there are at least this number of folds, because models that are fitted
@@ -256,8 +257,6 @@ class Blend(NamedTuple):
     similar: NadarayaWatsonRegressor | None = None
     # with groups, of predictions for rows of new groups; of probabilities for few rows
     correction: Shrinkage | Recalibration | None = None
-    # (n_one_hot,), standard deviations of the columns of the linear part
-    spreads: np.ndarray | None = None
     trend: Trend | None = None  # of numbers, outside the range of the columns
 
     @property
@@ -294,8 +293,6 @@ class Blend(NamedTuple):
                 Z = np.hstack([features, columns])
             elif name == "local linear":
                 Z = columns
-            elif name == "linear":
-                Z = self.encoding.one_hot(V, clipped=False)
             yield name, self.parts[name].predict(Z)
 
     def with_errors(
@@ -367,10 +364,8 @@ class Blend(NamedTuple):
     def _linear_columns(self, n_columns: int) -> list[int]:
         """Return the columns of the table with a linear effect or a line."""
         used = set[int]() if self.trend is None else {*self.trend.sources.tolist()}
-        if self.weights.get("linear"):
-            assert self.spreads is not None
-            sizes = np.abs(self.parts["linear"].model.coef) * self.spreads
-            sizes = np.bincount(self.encoding.one_hot_sources, sizes, n_columns)
+        if self.weights.get("linear") and self.targets.n_classes is None:
+            sizes = self.parts["linear"].model.importances(n_columns)
             used |= {*np.flatnonzero(sizes).tolist()}
         return sorted(used)
 
@@ -382,11 +377,9 @@ class Blend(NamedTuple):
         # -> (n, n_columns), ()
         found = np.zeros(V.shape) if self.trend is None else self.trend.effects(V)
         weight = self.weights.get("linear", 0.0)
-        if not weight:
+        if not weight or self.targets.n_classes is not None:
             return found, 0.0
-        Z = self.encoding.one_hot(self._inside(V), clipped=False)
-        sources, model = self.encoding.one_hot_sources, self.parts["linear"].model
-        own, intercept = model.effects(Z, sources, V.shape[1])
+        own, intercept = self.parts["linear"].model.effects(self._inside(V))
         return found + weight * own, weight * (intercept - self.targets.mean.item())
 
     def importances(self, n_columns: int) -> np.ndarray:
@@ -400,8 +393,7 @@ class Blend(NamedTuple):
                 found = getattr(found, "estimator", found).feature_importances_
                 total += weight * np.bincount(sources, found, n_columns)
             elif weight and name == "linear":
-                found = np.abs(self.parts[name].model.coef) * self.spreads
-                found = np.bincount(self.encoding.one_hot_sources, found, n_columns)
+                found = self.parts[name].model.importances(n_columns)
                 total += weight * found / (found.sum() or 1.0)
             elif weight and name == "trees":
                 total += weight * self.parts[name].model.importances
@@ -525,13 +517,10 @@ class _Learner:
             ridge = self.ridge.fitted(rows._replace(V=anova.features(rows.V)))
             parts = self._parts_with(anova, ridge, None)
         else:
-            if name in {"linear", "local linear"}:
-                part = self.ridge if name == "linear" else self.local
-                inputs = self._linear_rows() if name == "linear" else self.encoded
-            fitted = part.fitted(inputs)
-            if name == "linear":
-                fitted = self._compact(fitted, inputs)
-            parts = {name: fitted}
+            if name == "local linear":
+                part, inputs = self.local, self.encoded
+            parts = self._linear_part() if name == "linear" else {}
+            parts = parts or {name: part.fitted(inputs)}
         blend = self.blend._replace(parts=parts, weights={name: 1.0})
         if len(rows.y) == 1:
             return blend
@@ -540,6 +529,8 @@ class _Learner:
             return blend
         if name == "ANOVA":
             found = self._found_by_few()[name]
+        elif name == "linear":
+            found = self.found[name]
         else:
             same = [part] * len(self.folds.pairs)
             found = self.folds.predictions(same, inputs)
@@ -658,30 +649,38 @@ class _Learner:
         return anova, ridge._replace(model=frozen_copy(ridge.model))
 
     # --------------------------------------------------------------- linear part
-    def _linear_rows(self) -> TableRows:
-        """Return the rows with the columns of the linear part."""
-        V = self.blend.encoding.one_hot(self.rows.V, clipped=False)
-        return self.rows._replace(V=V)
-
     def _linear_part(self) -> dict[str, Part]:
         """Return the fitted linear part, after adding its predictions."""
-        rows = self._linear_rows()
-        if self.are_many:
-            ((train, test), *_) = self.folds.pairs
-            part = self.ridge.fitted(rows.some(train[:_MANY]))
-            self.found["linear"] = part.predict(rows.V[test])
-        else:
-            part = self.ridge.fitted(rows)
-            found = ridge_without_folds(part.model, rows.V, rows, self.folds.pairs)
-            self.found["linear"] = part.bounded(found)
-        return {"linear": self._compact(part, rows)}
+        if self.targets.n_classes is not None:
+            return self._linear_part_of_labels()
+        rows, encoding = self.rows, self.blend.encoding.with_all_levels(self.rows.V)
+        model, found = LinearModel.of(encoding, rows, self.folds.pairs)
+        self.found["linear"] = self.targets.bounded(found)
+        return {"linear": Part(self.targets, model)}
 
-    def _compact(self, part: Part, rows: TableRows) -> Part:
-        """Return the linear part with what predictions and importances need."""
-        share = rows.weights / rows.weights.sum()
-        spreads = np.sqrt(share @ np.square(rows.V - share @ rows.V))
-        self.blend = self.blend._replace(spreads=spreads)
-        return part._replace(model=LinearModel.of(part.model))
+    def _linear_part_of_labels(self) -> dict[str, Part]:
+        """Return the same for labels, or nothing if its weight would be small.
+
+        The first fold decides on this and on the penalty. With few rows, all folds
+        decide on the penalty.
+        """
+        rows, pairs = self.rows, self.folds.pairs
+        n_first = len(pairs) if self.are_few else 1
+        first = self.folds._replace(pairs=pairs[:n_first])
+        tested = rows.some(first.tested)
+        parts = linear_classifiers(self.targets, self.blend.encoding, rows.V)
+        tried = [first.predictions([part] * n_first, rows) for part in parts]
+        losses = [self.targets.losses(found, tested.y) for found in tried]
+        best = int(np.argmin(np.array(losses) @ tested.weights))
+        part, found = parts[best], [tried[best]]
+        if not self.are_few:
+            if self._weight_at_first(tried[best]) < _LEAST_OF_TREES_AT_FIRST:
+                return {}
+            others = self.folds._replace(pairs=pairs[n_first:])
+            if others.pairs:
+                found.append(others.predictions([part] * len(others.pairs), rows))
+        self.found["linear"] = np.concatenate(found)
+        return {"linear": part.fitted(rows)}
 
     def _trees_part(self) -> Part | None:
         """Return the unfitted boosting part, after adding its predictions.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from .._compat import cached_property
 from .._values import Value
@@ -14,7 +15,9 @@ from ..life_cycle.intervals import weighted_quantiles
 from ..metric._column_features import softly_clipped
 from ..rows.raw_table import CATEGORY
 
-_LEAST_COUNT = 10  # categories with fewer rows share one code
+# Of a column, the most frequent categories have codes of their own; all categories
+# that are rarer, or have fewer rows than the second number, share one code.
+_MOST_LEVELS, _LEAST_COUNT = 400, 10
 # quantile levels: the outer two limit the values from which the scale is computed
 _LEVELS = np.array([0.01, 0.5, 0.99])
 # A repeated extreme value is a code if this many rows have it, and if there are this
@@ -22,6 +25,7 @@ _LEVELS = np.array([0.01, 0.5, 0.99])
 _LEAST_SPECIAL, _LEAST_OTHERS, _MOST_SPECIAL = 5, 10, 3
 _MOST = 1e6  # scores of a linear model are limited to this number of deviations
 _MISSING = np.inf  # code of missing categories, because X cannot be infinite
+_MOST_DENSE = 256  # more columns of a linear model form a sparse matrix
 
 
 class Score(NamedTuple):
@@ -76,11 +80,15 @@ class Level(NamedTuple):
     levels: np.ndarray
 
     @classmethod
-    def of(cls, source: int, values: np.ndarray) -> Level:
-        """Return the codes of categories with 10 rows or more."""
+    def of(
+        cls, source: int, values: np.ndarray, most: int | None, least_count: int
+    ) -> Level:
+        """Return the codes of the most frequent categories with enough rows."""
         values = np.where(np.isnan(values), _MISSING, values)
         levels, counts = np.unique(values, return_counts=True)
-        return cls(source, np.append(levels[counts >= _LEAST_COUNT], np.nan))
+        chosen = np.argsort(-counts, kind="stable")[:most]
+        chosen = np.sort(chosen[counts[chosen] >= least_count])
+        return cls(source, np.append(levels[chosen], np.nan))
 
     @staticmethod
     def encode(columns: Sequence[Level], values: np.ndarray) -> np.ndarray:
@@ -127,7 +135,7 @@ class Encoding(Value):
             first = len(columns)
             for j in group:
                 if kinds[j] == CATEGORY:
-                    columns.append(Level.of(j, V[:, j]))
+                    columns.append(Level.of(j, V[:, j], _MOST_LEVELS, _LEAST_COUNT))
                 else:
                     special += [(j, value) for value in _special_values(V[:, j])]
                     numbers = _without(special, j, V[:, j])
@@ -190,11 +198,46 @@ class Encoding(Value):
         sources = np.array([column.source for column in self.columns], np.intp)
         return np.append(sources[self.is_score], sources[self._indicators[0]])
 
-    def one_hot(self, V: np.ndarray, *, clipped: bool = True) -> np.ndarray:
+    def one_hot(self, V: np.ndarray) -> np.ndarray:
         """Return scores, followed by one indicator per code, in float64."""
-        encoded = self.transform(V, clipped=clipped)
+        encoded = self.transform(V)
         columns, codes = self._indicators
         return np.hstack([encoded[:, self.is_score], encoded[:, columns] == codes])
+
+    def with_all_levels(self, V: np.ndarray) -> Encoding:
+        """Return an encoding in which each category of the given rows has a code."""
+        numbers = {c.source for c in self.columns if isinstance(c, Score)}
+        columns = (
+            column
+            if column.source in numbers
+            else Level.of(column.source, V[:, column.source], None, 1)
+            for column in self.columns
+        )
+        return replace(self, columns=tuple(columns))
+
+    @property
+    def has_sparse_columns(self) -> bool:
+        """Whether the columns of a linear model form a sparse array."""
+        return len(self.one_hot_sources) > _MOST_DENSE
+
+    def linear(self, V: np.ndarray, *, clipped: bool = False) -> Any:
+        """Return the columns of ``one_hot`` for a linear model.
+
+        By default, scores are not clipped. The result is a sparse array if there are
+        many columns.
+        """
+        encoded, is_score = self.transform(V, clipped=clipped), self.is_score
+        columns, codes = self._indicators
+        if not self.has_sparse_columns:
+            return np.hstack([encoded[:, is_score], encoded[:, columns] == codes])
+        n_codes = [len(c.levels) for c in self.columns if isinstance(c, Level)]
+        places = encoded[:, ~is_score].astype(np.intp)
+        places += np.cumsum([0, *n_codes], dtype=np.intp)[:-1]
+        ends = np.arange(len(V) + 1) * places.shape[1]
+        flags = np.ones(places.size), places.ravel(), ends
+        indicators = sparse.csr_array(flags, shape=(len(V), sum(n_codes)))
+        scores = sparse.csr_array(encoded[:, is_score])
+        return sparse.hstack([scores, indicators], format="csr")
 
 
 def _special_values(values: np.ndarray) -> list[float]:

@@ -259,8 +259,8 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
     Parameters
     ----------
     parts : list of str, default=None
-        Names of the models that are combined: ``"ANOVA"``, ``"local linear"``,
-        ``"trees"``, for regressors ``"linear"``, and for classifiers ``"logistic"``.
+        Names of the models that are combined: ``"ANOVA"``, ``"linear"``,
+        ``"local linear"``, ``"trees"``, and, for classifiers only, ``"logistic"``.
         None means all of them. Leave out a model to save its time, or to see what it
         contributes.
     n_folds : int, default=4
@@ -278,10 +278,10 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
     Attributes
     ----------
     weights_ : dict of str and float
-        The weight of each model: ``"ANOVA"``, ``"local linear"``, ``"trees"``, for
-        regressors ``"linear"``, and for classifiers ``"logistic"``. A model with weight
-        0 is not used. With fewer than 40 rows, only one model is used, which is
-        ``"ANOVA"`` unless ``parts`` leaves it out.
+        The weight of each model: ``"ANOVA"``, ``"linear"``, ``"local linear"``,
+        ``"trees"``, and, for classifiers only, ``"logistic"``. A model with weight 0 is
+        not used. With fewer than 40 rows, only one model is used, which is ``"ANOVA"``
+        unless ``parts`` leaves it out.
     losses_ : dict of str and float
         The mean loss of each model that was evaluated in all folds, on rows to which it
         was not fitted: squared error for numbers, log loss for labels.
@@ -407,8 +407,8 @@ class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
     Parameters
     ----------
     parts : list of str, default=None
-        Names of the models that are combined: ``"ANOVA"``, ``"local linear"``,
-        ``"trees"``, for regressors ``"linear"``, and for classifiers ``"logistic"``.
+        Names of the models that are combined: ``"ANOVA"``, ``"linear"``,
+        ``"local linear"``, ``"trees"``, and, for classifiers only, ``"logistic"``.
         None means all of them. Leave out a model to save its time, or to see what it
         contributes.
     n_folds : int, default=4
@@ -432,10 +432,10 @@ class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
     classes_ : ndarray of shape (n_classes,)
         The labels.
     weights_ : dict of str and float
-        The weight of each model: ``"ANOVA"``, ``"local linear"``, ``"trees"``, for
-        regressors ``"linear"``, and for classifiers ``"logistic"``. A model with weight
-        0 is not used. With fewer than 40 rows, only one model is used, which is
-        ``"ANOVA"`` unless ``parts`` leaves it out.
+        The weight of each model: ``"ANOVA"``, ``"linear"``, ``"local linear"``,
+        ``"trees"``, and, for classifiers only, ``"logistic"``. A model with weight 0 is
+        not used. With fewer than 40 rows, only one model is used, which is ``"ANOVA"``
+        unless ``parts`` leaves it out.
     losses_ : dict of str and float
         The mean loss of each model that was evaluated in all folds, on rows to which it
         was not fitted: squared error for numbers, log loss for labels.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, sparse
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
@@ -22,11 +22,13 @@ from ..life_cycle.fitted import frozen_copy
 from ..life_cycle.intervals import weighted_quantiles
 from ..ridge import RandomFeatureRidge, RandomFeatureRidgeClassifier
 from ._anova_sampler import AnovaMap
+from ._encoding import Encoding
 
 # predictions may exceed the range of the targets by this proportion of the range
 _BEYOND = 0.2
 _MOST_LOGISTIC = 10_000  # logistic regression is fitted to at most this many rows
-_PENALTY = 0.3  # parameter C of logistic regression
+_PENALTY = 0.3  # parameter C of logistic regression on features
+_MOST_ITERATIONS = 200  # of logistic regression
 
 
 class RidgeClassifierOfBlend(RandomFeatureRidgeClassifier):
@@ -178,10 +180,9 @@ def _mapped(metric: Any, V: np.ndarray) -> np.ndarray:
 
 def logistic_part(targets: TargetRange) -> Part:
     """Return logistic regression, which is not fitted yet."""
-    # imported here, because only classifiers need it
-    from sklearn.linear_model import LogisticRegression
+    from sklearn.linear_model import LogisticRegression  # takes time
 
-    model = LogisticRegression(C=_PENALTY, max_iter=200)
+    model = LogisticRegression(C=_PENALTY, max_iter=_MOST_ITERATIONS)
     return Part(targets, model, most_rows=_MOST_LOGISTIC)
 
 
@@ -275,42 +276,155 @@ class AnovaModel(Value):
         return features @ self.coef[:, output]
 
 
+# penalties of which cross-validation selects the one of the linear part, for numbers
+_PENALTIES = np.logspace(-2, 5, 15)
+# the values of the parameter C of logistic regression for labels
+_INVERSE_PENALTIES = 0.01, 0.1, 0.3, 1.0, 3.0, 10.0
+_MOST_LINEAR = 200_000  # the linear part is fitted to at most this many rows
+
+
 @dataclass(frozen=True, eq=False)
 class LinearModel(Value):
-    """Ridge regression on columns, with predictions in the range of the targets."""
+    """Ridge regression on numbers and on indicators of all categories.
 
+    The penalty shrinks the effects of rare categories towards zero.
+    """
+
+    encoding: Encoding
     coef: np.ndarray  # (n_columns,)
     intercept: float
     means: np.ndarray  # (n_columns,)
-    limits: tuple[np.ndarray, np.ndarray]  # of the targets
+    spreads: np.ndarray  # (n_columns,), standard deviations of the columns
+    limits: tuple[float, float]  # smallest and largest target
 
     @classmethod
-    def of(cls, ridge: Any) -> Self:
-        """Return a fitted ridge regression without what only its variances need."""
-        solution = ridge._value.solution
-        limits = solution.least, solution.most
+    def of(
+        cls, encoding: Encoding, rows: TableRows, folds: Sequence[tuple[Any, Any]]
+    ) -> tuple[Self, np.ndarray]:
+        """Return the model, and predictions for the test rows of each fold.
+
+        The errors of these predictions decide on the penalty.
+        """
+        if len(rows.y) == 1:
+            return cls.with_penalty(encoding, rows, 1.0), rows.y[:, None]
+        Z = encoding.linear(rows.V)
+        found = np.concatenate(
+            [
+                _ridge(
+                    Z[train[:_MOST_LINEAR]], rows.some(train[:_MOST_LINEAR]), _PENALTIES
+                ).predict(Z[test])
+                for train, test in folds
+            ]
+        )
+        tested = rows.some(np.concatenate([test for _, test in folds]))
+        found = np.clip(found, rows.y.min(), rows.y.max())
+        errors = tested.weights @ np.square(found - tested.y[:, None])
+        best = int(np.argmin(errors))
+        return cls.with_penalty(encoding, rows, _PENALTIES[best]), found[:, [best]]
+
+    @classmethod
+    def with_penalty(cls, encoding: Encoding, rows: TableRows, penalty: float) -> Self:
+        """Return the model with a given penalty."""
+        rows = rows.some(slice(_MOST_LINEAR))
+        Z, share = encoding.linear(rows.V), rows.weights / rows.weights.sum()
+        ridge = _ridge(Z, rows, np.array([penalty]))
+        means = share @ Z
+        squares = share @ (Z * Z)  # by element, also for sparse arrays
         return cls(
-            coef=solution.coef[:, 0],
-            intercept=float(solution.intercept[0]),
-            means=solution.z_mean,
-            limits=limits,
+            encoding=encoding,
+            coef=ridge.coef_.ravel(),
+            intercept=float(np.ravel(ridge.intercept_)[0]),
+            means=means,
+            spreads=np.sqrt(np.maximum(squares - means**2, 0)),
+            limits=(float(rows.y.min()), float(rows.y.max())),
         )
 
-    def effects(
-        self, Z: np.ndarray, sources: np.ndarray, n_sources: int
-    ) -> tuple[np.ndarray, float]:
-        """Return effects of the table's columns, with mean zero, and the intercept.
-
-        ``sources`` are the columns of the table from which those of Z are computed.
-        """
-        # -> (n, n_sources), ()
-        found = np.zeros((len(Z), n_sources))
-        np.add.at(found.T, sources, ((Z - self.means) * self.coef).T)
+    def effects(self, V: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return effects of the table's columns, with mean zero, and the intercept."""
+        # -> (n, n_columns of the table), ()
+        places = np.arange(len(self.coef)), self.encoding.one_hot_sources
+        shape = len(self.coef), V.shape[1]
+        by_source = sparse.csr_array((self.coef, places), shape=shape)
+        found = self.encoding.linear(V) @ by_source
+        found = found.toarray() if sparse.issparse(found) else found
+        found = found - self.means @ by_source
         return found, float(self.intercept + self.means @ self.coef)
 
-    def predict(self, Z: np.ndarray) -> np.ndarray:
-        """Return predictions, (n,)."""
-        return np.clip(Z @ self.coef + self.intercept, *self.limits)
+    def importances(self, n_columns: int) -> np.ndarray:
+        """Return the size of the effects of each column of the table, (n_columns,)."""
+        sizes = np.abs(self.coef) * self.spreads
+        return np.bincount(self.encoding.one_hot_sources, sizes, n_columns)
+
+    def predict(self, V: np.ndarray) -> np.ndarray:
+        """Return predictions within the range of the targets, (n,)."""
+        return np.clip(
+            self.encoding.linear(V) @ self.coef + self.intercept, *self.limits
+        )
+
+
+def _ridge(Z: Any, rows: TableRows, penalties: np.ndarray) -> Any:
+    """Return ridge regressions with each of the penalties, as outputs of one model."""
+    from sklearn.linear_model import Ridge  # takes time
+
+    targets = np.repeat(rows.y[:, None], len(penalties), axis=1)
+    # the solver of sparse columns is iterative
+    model = Ridge(alpha=penalties, tol=1e-6, max_iter=500)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(Z, targets, rows.weights)
+
+
+class LinearClassifier(BaseEstimator):
+    """Logistic regression on numbers and on indicators of all categories."""
+
+    def __init__(self, encoding: Encoding, C: float = 1.0):
+        self.encoding = encoding
+        self.C = C
+
+    def fit(self, V: np.ndarray, y: np.ndarray, sample_weight: np.ndarray) -> Self:
+        """Fit the model to rows and codes of classes."""
+        from sklearn.dummy import DummyClassifier
+        from sklearn.linear_model import LogisticRegression  # takes time
+
+        self.encoding_ = self.encoding.with_all_levels(V)
+        Z = self.encoding_.linear(V, clipped=True)
+        model = LogisticRegression(C=self.C, max_iter=_MOST_ITERATIONS)
+        model = model if np.ptp(y) > 0 else DummyClassifier(strategy="prior")
+        self.model_ = model.fit(Z, y, sample_weight)
+        share = sample_weight / sample_weight.sum()
+        variances = share @ (Z * Z) - (share @ Z) ** 2
+        sizes = np.abs(getattr(model, "coef_", np.zeros((1, Z.shape[1])))).sum(axis=0)
+        self.sizes_ = sizes * np.sqrt(np.maximum(variances, 0))
+        return self
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The codes of the classes in the rows."""
+        return self.model_.classes_
+
+    def predict_proba(self, V: np.ndarray) -> np.ndarray:
+        """Return class probabilities, (n, n_classes)."""
+        return self.model_.predict_proba(self.encoding_.linear(V, clipped=True))
+
+    def importances(self, n_columns: int) -> np.ndarray:
+        """Return the size of the effects of each column of the table, (n_columns,)."""
+        return np.bincount(self.encoding_.one_hot_sources, self.sizes_, n_columns)
+
+
+def linear_classifiers(
+    targets: TargetRange, encoding: Encoding, V: np.ndarray
+) -> list[Part]:
+    """Return unfitted linear parts for labels, which differ in their penalties.
+
+    If there are many categories, each of which may have few of the rows V, more rows
+    are used.
+    """
+    is_sparse = encoding.with_all_levels(V).has_sparse_columns
+    most_rows = _MOST_LINEAR if is_sparse else _MOST_LOGISTIC
+    return [
+        Part(targets, LinearClassifier(encoding, C), most_rows=most_rows)
+        for C in _INVERSE_PENALTIES
+    ]
 
 
 def ridge_without_folds(

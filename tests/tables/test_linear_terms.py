@@ -1,9 +1,13 @@
 """Levels with few rows, and many columns with small slopes."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.compose import make_column_transformer
-from sklearn.linear_model import Ridge, RidgeCV
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeCV
+from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
@@ -44,6 +48,49 @@ def test_many_levels(n_levels, n, rng):
     new = X[n:].assign(shop="new")[:5]  # the mean of the levels
     centre = new["x"] + effect.mean()
     assert np.abs(model.predict(new) - centre).max() < 0.6
+
+
+@pytest.mark.parametrize("n_levels, n", [(150, 450), (600, 1500)])
+def test_levels_with_one_row(n_levels, n, rng):
+    """Some levels have a single row, whose target tells much about further rows."""
+    level, effect = rng.integers(0, n_levels, n + 1000), rng.normal(size=n_levels)
+    X = pd.DataFrame({"shop": [f"s{i}" for i in level], "x": rng.normal(size=n + 1000)})
+    y = effect[level] + X["x"].to_numpy() + 0.3 * rng.normal(size=n + 1000)
+    best = rmse(one_hot_ridge("shop").fit(X[:n], y[:n]), X[n:], y[n:])
+    assert rmse(ridge(n_components=100).fit(X[:n], y[:n]), X[n:], y[n:]) < 1.1 * best
+    linear = TableRegressor(parts=["linear"], random_state=0).fit(X[:n], y[:n])
+    assert rmse(linear, X[n:], y[n:]) < 1.03 * best
+
+
+@pytest.mark.parametrize("n_levels, n", [(100, 1000), (400, 1200)])
+def test_labels_and_levels_with_few_rows(n_levels, n, rng):
+    level, effect = rng.integers(0, n_levels, n + 2000), 2 * rng.normal(size=n_levels)
+    X = pd.DataFrame({"shop": [f"s{i}" for i in level], "x": rng.normal(size=n + 2000)})
+    p = expit(effect[level] + X["x"].to_numpy())
+    y = np.where(rng.random(n + 2000) < p, "yes", "no")
+    encoder = OneHotEncoder(handle_unknown="ignore")
+    columns = make_column_transformer((encoder, ["shop"]), remainder="passthrough")
+    best = make_pipeline(columns, LogisticRegression()).fit(X[:n], y[:n])
+    model = TableClassifier(random_state=0).fit(X[:n], y[:n])
+    losses = [log_loss(y[n:], each.predict_proba(X[n:])) for each in (model, best)]
+    assert losses[0] < 1.01 * losses[1]
+    alone = TableClassifier(parts=["linear"], random_state=0).fit(X[:n], y[:n])
+    assert log_loss(y[n:], alone.predict_proba(X[n:])) < 1.01 * losses[1]
+    assert alone.feature_importances_[0] > 0.5
+
+
+def test_many_levels_need_little_memory(rng):
+    """Only the linear part has columns for all levels, which are sparse."""
+    level, effect = rng.integers(0, 2000, 22_000), rng.normal(size=2000)
+    X = pd.DataFrame({"shop": [f"s{i}" for i in level]})
+    y = effect[level] + 0.3 * rng.normal(size=len(X))
+    tracemalloc.start()
+    model = TableRegressor(parts=["linear"], random_state=0)
+    model.fit(X[:20_000], y[:20_000])
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 200 * 2**20  # 2000 dense columns would have 320 MB
+    assert rmse(model, X[20_000:], y[20_000:]) < 0.36  # .315 with a known variance
 
 
 @pytest.mark.usefixtures("few_folds")

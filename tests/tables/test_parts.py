@@ -4,6 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.metrics import log_loss
@@ -12,6 +13,7 @@ from sklearn_crt import RandomFeatureRidge, RandomFeatureRidgeClassifier
 from sklearn_crt.datasets import fetch_uci
 from sklearn_crt.tables import AnovaSampler, TableClassifier, TableRegressor
 from sklearn_crt.tables._blend import Blend, Folds, _with_weights, geometric_weights
+from sklearn_crt.tables._encoding import Encoding
 from sklearn_crt.tables._parts import (
     AnovaModel,
     LinearModel,
@@ -109,10 +111,51 @@ def test_anova_model_predicts_as_ridge_and_logistic_regression(rng):
     )
 
 
-def test_linear_model(rows):
-    ridge = RandomFeatureRidge("linear").fit(rows.V, rows.y)
-    found = LinearModel.of(ridge).predict(rows.V)
-    np.testing.assert_allclose(found, ridge.predict(rows.V), atol=1e-9)
+@pytest.mark.parametrize("n_levels", [5, 300])
+def test_linear_model(rng, n_levels):
+    """Columns of many categories are sparse, and the solver is iterative."""
+    n, effect = 600, rng.normal(size=n_levels)
+    V = np.c_[rng.normal(3, 2, n), rng.integers(0, n_levels, n), rng.normal(size=n)]
+    V[::7, 2] = np.nan
+    y = 2 * V[:, 0] + effect[V[:, 1].astype(int)] + 0.2 * rng.normal(size=n)
+    weights = rng.uniform(0.5, 1.5, n)
+    rows = TableRows(V, y, weights / weights.mean())
+    encoding = Encoding.of(V, rows.weights, ("number", "category", "number"), ())
+    encoding = encoding.with_all_levels(V)
+    folds = [(np.arange(200, n), np.arange(200)), (np.arange(400), np.arange(400, n))]
+    model, found = LinearModel.of(encoding, rows, folds)
+
+    # by brute force
+    columns = encoding.linear(V)
+    assert sparse.issparse(columns) == (n_levels > 256)
+    scores = (columns.toarray() if n_levels > 256 else columns)[:, :2]
+    levels, known = np.unique(V[:, 1]), ~np.isnan(V[:, [2]])
+    Z = np.hstack([scores, V[:, [1]] == levels, ~known, known])
+    outs = []
+    for alpha in np.logspace(-2, 5, 15):
+        fits = (Ridge(alpha).fit(Z[a], y[a], rows.weights[a]) for a, _ in folds)
+        outs.append(
+            [fit.predict(Z[b]) for fit, (_, b) in zip(fits, folds, strict=True)]
+        )
+    limits = y.min(), y.max()
+    outs = [np.clip(np.concatenate(each), *limits) for each in outs]
+    tested = np.concatenate([test for _, test in folds])
+    errors = [rows.weights[tested] @ (out - y[tested]) ** 2 for out in outs]
+    best = int(np.argmin(errors))
+    np.testing.assert_allclose(found[:, 0], outs[best], atol=1e-3)
+    expected = Ridge(np.logspace(-2, 5, 15)[best]).fit(Z, y, rows.weights).predict(Z)
+    np.testing.assert_allclose(model.predict(V), np.clip(expected, *limits), atol=1e-3)
+    effects, intercept = model.effects(V)
+    np.testing.assert_allclose(effects.sum(axis=1) + intercept, expected, atol=1e-3)
+    np.testing.assert_allclose(rows.weights @ effects / n, 0, atol=1e-9)
+    np.testing.assert_allclose(
+        model.importances(3)[0],
+        np.sqrt(np.cov(effects[:, 0], aweights=weights, ddof=0)),
+    )
+    new = V[:5].copy()
+    new[:, 1] = n_levels  # unknown categories have no effect
+    assert np.ptp(model.effects(new)[0][:, 1]) == 0
+    np.testing.assert_allclose(model.effects(new)[0][:, 0], effects[:5, 0])
 
 
 # ------------------------------------------------------------------------ trees
