@@ -86,7 +86,6 @@ MADE = {  # of 2000 rows
     "friedman1": partial(datasets.make_friedman1, noise=1.0),
     "friedman2": partial(datasets.make_friedman2, noise=125.0),
     "friedman3": partial(datasets.make_friedman3, noise=0.1),
-    "moons": partial(datasets.make_moons, noise=0.3),
     "linear": partial(datasets.make_regression, n_features=10, noise=10.0),
     "sparse": datasets.make_sparse_uncorrelated,
     "swiss_roll": partial(datasets.make_swiss_roll, noise=0.5),

@@ -11,8 +11,8 @@ from sklearn.ensemble import (
 )
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.linear_model import Ridge, RidgeClassifier
-from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
+from sklearn.model_selection import GridSearchCV, ShuffleSplit, train_test_split
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from tqdm import tqdm
 
@@ -52,11 +52,10 @@ def linear_models(widths=(250, 1000), seeds=3, sets=tuple(N_TRAIN)):
             train, test = (X_train, y_train), (X_test, y_test)
             for width in widths:
                 todo = _linear_candidates(X.shape[1], numbers, width, seed)
-                for model, choices in todo.items():
-                    mapped = len(choices) > 1
-                    label = f"{model}, {width} columns" if mapped else model
-                    if mapped or width == widths[0]:
-                        result = _score_and_seconds(choices, train, test)
+                for label, (model, grid) in todo.items():
+                    label = f"{label}, {width} columns" if grid else label
+                    if grid or width == widths[0]:
+                        result = _score_and_seconds(model, grid, train, test)
                         cells.setdefault(label, {}).setdefault(name, []).append(result)
                 progress.update()
     rows = [
@@ -75,39 +74,32 @@ def _with_log_times(name):
     return (X, np.log(y), True) if name == "sgemm" else (X, y, False)
 
 
-def _with_sigma(sampler, sigma):
-    sampler = clone(sampler)
-    if isinstance(sampler, RBFSampler | Nystroem):
-        return sampler.set_params(gamma=sigma**2 / 2)
-    return sampler.set_params(sigma=sigma)
-
-
 def _linear_candidates(n_features, numbers, width, seed):
-    # lists of models by name; validation chooses one of each list
+    """Return models by name, with the grids from which sigma is chosen."""
     linear = Ridge(1e-2) if numbers else RidgeClassifier(1e-2)
-    models = {"no features": [make_pipeline(StandardScaler(), linear)]}
-    for name, sampler in LINEAR.items():
-        sampler = clone(sampler).set_params(n_components=width, random_state=seed)
-        models[name] = [
-            make_pipeline(StandardScaler(), _with_sigma(sampler, sigma), linear)
-            for sigma in np.multiply(FACTORS, (2 / n_features) ** 0.5)
-        ]
     boosting = (
         HistGradientBoostingRegressor if numbers else HistGradientBoostingClassifier
     )
-    return models | {"HistGradientBoosting (no ridge)": [boosting(random_state=seed)]}
+    models = {"no features": (make_pipeline(StandardScaler(), linear), {})}
+    sigmas = np.multiply(FACTORS, (2 / n_features) ** 0.5)
+    for name, sampler in LINEAR.items():
+        sampler = clone(sampler).set_params(n_components=width, random_state=seed)
+        model = Pipeline(
+            [("scaler", StandardScaler()), ("map", sampler), ("ridge", linear)]
+        )
+        is_theirs = isinstance(sampler, RBFSampler | Nystroem)
+        grid = {"map__gamma": sigmas**2 / 2} if is_theirs else {"map__sigma": sigmas}
+        models[name] = model, grid
+    models["HistGradientBoosting (no ridge)"] = boosting(random_state=seed), {}
+    return models
 
 
-def _score_and_seconds(models, train, test):
-    X, y = train
-    rows, held_out = train_test_split(np.arange(len(X)), test_size=0.2, random_state=0)
-    if len(models) > 1:
-        models = [
-            max(
-                models,
-                key=lambda m: m.fit(X[rows], y[rows]).score(X[held_out], y[held_out]),
-            )
-        ]
+def _score_and_seconds(model, grid, train, test):
+    """Return the score, and the seconds of a fit and predict with the best sigma."""
+    if grid:
+        split = ShuffleSplit(1, test_size=0.2, random_state=0)
+        search = GridSearchCV(model, grid, cv=split, refit=False).fit(*train)
+        model = clone(model).set_params(**search.best_params_)
     start = time.process_time()
-    score = models[0].fit(*train).score(*test)
+    score = model.fit(*train).score(*test)
     return score, time.process_time() - start
