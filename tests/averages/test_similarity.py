@@ -113,6 +113,7 @@ def test_what_keeps_no_rows_has_no_scores(rng):
         assert not hasattr(model, "score_samples")
 
 
+@pytest.mark.usefixtures("few_folds")
 def test_new_rows_are_as_similar_as_training_rows_in_a_metric():
     """Its columns are principal components, which make training rows too similar."""
     medians = []

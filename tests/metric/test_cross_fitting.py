@@ -51,6 +51,7 @@ def test_a_row_does_not_depend_on_its_own_target(rng, labels):
         assert same.sum() == 6  # of ten folds, including the row itself
 
 
+@pytest.mark.usefixtures("few_folds")
 @pytest.mark.parametrize("labels", [False, True])
 def test_strong_signals_do_not_suffer_from_other_metrics(labels):
     """Differences between the metrics of folds would be most of the errors."""
@@ -132,9 +133,11 @@ def test_weights_and_types(rng):
     ],
 )
 def test_steps_of_a_pipeline_are_honest_on_noise(
-    of_numbers, of_labels, n_rows, n_columns, n_tables
+    of_numbers, of_labels, n_rows, n_columns, n_tables, request, monkeypatch
 ):
     """Means over tables; with rows in the metric of all rows, they are far off."""
+    if not request.node.get_closest_marker("slow"):
+        monkeypatch.setattr("sklearn_crt.life_cycle.out_of_fold._MOST_FOLDS", 5)
     cover, ratios, losses = [], [], []
     columns = "auto" if of_numbers == "auto" else "linear"
     metric, of_labels = (

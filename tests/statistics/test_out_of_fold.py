@@ -206,6 +206,7 @@ def test_labels_in_a_metric(model):
     assert model.decision_function(X[1::2]).shape == (75, 3)
 
 
+@pytest.mark.usefixtures("few_folds")
 def test_nothing_learned_from_noise(rng):
     """Probabilities are those of the classes, and predictions are the mean target."""
     X = rng.normal(size=(240, 15))
@@ -267,6 +268,7 @@ def test_intervals_cover_rows_of_new_groups(model):
     assert 0.86 - margin < np.mean(found) < 0.94 + margin
 
 
+@pytest.mark.usefixtures("few_folds")
 @pytest.mark.parametrize(
     "model",
     [
