@@ -67,6 +67,7 @@ def test_curves_and_points_are_the_effects_of_the_model(table, model):
         np.testing.assert_allclose(own, height, atol=1e-10)
 
 
+@pytest.mark.usefixtures("few_folds")
 def test_curves_of_a_blend_are_its_effects():
     X, y = (rows[:250] for rows in load_diabetes(return_X_y=True))
     parts = ["ANOVA", "local linear"]

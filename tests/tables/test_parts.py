@@ -159,6 +159,7 @@ def test_linear_model(rng, n_levels):
 
 
 # ------------------------------------------------------------------------ trees
+@pytest.mark.usefixtures("few_folds")
 @pytest.mark.parametrize("n_classes", [None, 2, 3])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_trees_predict_as_boosting(rng, n_classes, weighted):
