@@ -738,19 +738,20 @@ class _Learner:
     def _local_part(self) -> Part | None:
         """Return the unfitted local linear part, after adding its predictions.
 
-        Return None, and add nothing, if its weight on the first quarter of the folds is
-        small. With enough rows, the metric is learned once, without these folds.
+        Return None, and add nothing, if its weight on the first folds is small. With
+        enough rows, the metric is learned once, without the first fold. For labels,
+        which say less than numbers, it is learned without a quarter of the folds.
         """
         encoded, targets, local = self.encoded, self.targets, self.local
         pairs, are_few = self.folds.pairs, self.are_few
-        n_first = 1 if are_few else max(1, len(pairs) // 4)
+        numbers = targets.n_classes is None
+        n_first = 1 if are_few or numbers else max(1, len(pairs) // 4)
         every = np.arange(len(encoded.y))
         trains, tests = zip(*pairs[:n_first], strict=True)
         train, test = reduce(np.intersect1d, trains, every), np.concatenate(tests)
         fitted = local.fitted(encoded.some(train))
         first = fitted.predict(encoded.V[test[:_FIRST_TESTED]])
         self.step()
-        numbers = targets.n_classes is None
         least = _LEAST_AT_FIRST if numbers else _LEAST_OF_CLASSES_AT_FIRST
         if not are_few and self._weight_at_first(first) < least:
             return None
