@@ -122,7 +122,7 @@ def clock_of(n_threads):
 
 
 def averages(quick, repeats):
-    """Nadaraya-Watson against its peers, with the threads of the environment.
+    """Nadaraya-Watson against its peers.
 
     Exact: against one KernelDensity a class and KNeighborsClassifier with all
     neighbours; all three give the same probabilities. On features: against the exact
@@ -157,11 +157,8 @@ def _exact_averages(quick, repeats):
         "KNeighborsClassifier": KNeighborsClassifier(n_train, weights=gaussian),
     }
     fitted = {n: c.fit(X[:n_train], y[:n_train]) for n, c in classifiers.items()}
-    times = interleave(
-        {n: lambda c=c: c.predict_proba(queries) for n, c in fitted.items()},
-        repeats,
-        time.perf_counter,
-    )
+    calls = {n: lambda c=c: c.predict_proba(queries) for n, c in fitted.items()}
+    times = groups.timed(calls, repeats)
     name, *_ = classifiers
     probabilities = fitted[name].predict_proba(queries)
     rows = []
@@ -194,22 +191,22 @@ def fit_batches(model, X, y):
 
 def _averages_of_features(quick, repeats):
     few, many = (3, 4) if quick else (5, 6)  # powers of ten
-    sizes, clock = (10**few, 10**many), time.perf_counter
+    sizes = 10**few, 10**many
     X, y = make_classes(10**many)
     queries, _ = make_classes(10000)
-    rows, exact = [], NadarayaWatsonClassifier(sigma=SIGMA)
-    start = clock()
-    exact.fit(X, y).predict(queries[:1000])  # a tenth: it is linear in the queries
-    seconds_exact = 10 * (clock() - start)
+    rows, exact = [], NadarayaWatsonClassifier(sigma=SIGMA).fit(X, y)
+    # a tenth: it is linear in the queries
+    tenth = {"exact": lambda: exact.predict(queries[:1000])}
+    seconds_exact = 10 * groups.timed(tenth, 1)["exact"]
     for cls in tqdm((OPRFSampler, TrigRBFSampler), file=sys.stderr):
         sampler = cls(sigma=SIGMA, n_components=256, random_state=0)
         model = NadarayaWatsonClassifier(sampler)
         fits = {n: lambda n=n, m=model: m.fit(X[:n], y[:n]) for n in sizes}
-        short, long = interleave(fits, repeats, clock).values()
+        short, long = groups.timed(fits, repeats).values()
         batches = [lambda n=n, m=model: fit_batches(m, X[:n], y[:n]) for n in sizes]
         peaks = [f"{peak_bytes(fit) / 2**20:.0f} MiB" for fit in batches]
         predict = {"predict": lambda m=model: m.predict(queries)}
-        (seconds,) = interleave(predict, repeats, clock).values()
+        (seconds,) = groups.timed(predict, repeats).values()
         rows.append(
             [cls.__name__, f"{short:.3g} s", f"{long:.3g} s", f"{long / short:.1f}"]
             + [*peaks, f"{seconds:.3g} s", f"{seconds_exact / seconds:.0f}"]
@@ -223,13 +220,11 @@ def _averages_of_features(quick, repeats):
 
 @dataclass(frozen=True)
 class Group:
-    """A function of ``quick`` and of repetitions, and what its facts and page are."""
+    """A function of ``quick`` and of repetitions, and its page."""
 
     tables: Callable
     page: str | None
     repeats: int = 7
-    threads: int | str = 1
-    clock: Callable = time.process_time
 
 
 USERS = {  # the cases that groups stands for
@@ -242,9 +237,7 @@ GROUPS = USERS | {
     "searches": Group(groups.searches, None, 3),
     "waits": Group(groups.waits, None, 5),
     "couplings": Group(groups.couplings, "couplings.inc", 5),
-    "averages": Group(
-        averages, "nadaraya_watson.inc", 3, "as by default", time.perf_counter
-    ),
+    "averages": Group(averages, "nadaraya_watson.inc", 3),
 }
 
 
@@ -258,7 +251,7 @@ def report_groups(names, quick, repeats, write):
         notes = textwrap.wrap(" ".join(group.tables.__doc__.split()), 88)
         tables[0] = replace(tables[0], notes=(*notes, *tables[0].notes))
         command = f"python -m benchmarks.compare --cases {name} --repeats {n_repeats}"
-        facts = header(group.threads, n_repeats, group.clock)
+        facts = header(1, n_repeats, time.process_time)
         report(tables, facts, group.page if write else None, command)
 
 
