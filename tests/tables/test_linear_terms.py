@@ -62,7 +62,9 @@ def test_levels_with_one_row(n_levels, n, rng):
     assert rmse(linear, X[n:], y[n:]) < 1.03 * best
 
 
-@pytest.mark.parametrize("n_levels, n", [(100, 1000), (400, 1200)])
+@pytest.mark.parametrize(
+    "n_levels, n", [(100, 1000), pytest.param(400, 1200, marks=pytest.mark.slow)]
+)
 def test_labels_and_levels_with_few_rows(n_levels, n, rng):
     level, effect = rng.integers(0, n_levels, n + 2000), 2 * rng.normal(size=n_levels)
     X = pd.DataFrame({"shop": [f"s{i}" for i in level], "x": rng.normal(size=n + 2000)})
