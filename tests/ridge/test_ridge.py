@@ -710,8 +710,8 @@ def test_the_solution_is_computed_once_a_change(table, monkeypatch):
 
 
 @pytest.mark.usefixtures("few_folds")
-def test_the_default_is_safe_with_few_rows():
-    """Where columns are as many as rows, the plain score takes a penalty near zero."""
+def test_defaults_predict_iris_and_wine():
+    """With more features than rows, the selected penalty does not interpolate."""
     for load in (load_iris, load_wine):
         X, y = load(return_X_y=True)
         X = StandardScaler().fit_transform(X)
