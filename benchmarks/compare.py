@@ -122,11 +122,11 @@ def clock_of(n_threads):
 
 
 def averages(quick, repeats):
-    """Nadaraya-Watson against its peers.
+    """Nadaraya-Watson classifiers, exact and with random features.
 
-    Exact: against one KernelDensity a class and KNeighborsClassifier with all
-    neighbours; all three give the same probabilities. On features: against the exact
-    estimator.
+    The exact classifier is compared with one KernelDensity per class, and with
+    KNeighborsClassifier with all training rows as neighbours; all three return the same
+    probabilities. The classifiers with random features are compared with the exact one.
     """
     return [_exact_averages(quick, repeats), _averages_of_features(quick, repeats)]
 

@@ -359,7 +359,7 @@ def _artificial_rows(X: Any) -> Any:
 
 # ---------------------------------------------------------- what each block is used for
 def _read(model, block):
-    """Return an unfitted copy of a model that has read a block, and a batch of it."""
+    """Return a copy of a model that has validated a block, and the block's batch."""
     if isinstance(model, BaseFeatureSampler):
         return read_rows(model, block.X, None, None, block.total_weight)
     return read_rows(model, block.X, block.y, block.sample_weight)
@@ -412,7 +412,7 @@ def _drawn(model: Any, blocks: list[Any], draw: Callable[..., Any]) -> Any:
 def _start_with_best_sigma(
     model: Any, sampler: Any, X: Any, y: Any, blocks: list[Any]
 ) -> Any:
-    """Return a value without rows, with the sigma that is best on samples of them."""
+    """Return a value without rows, with the sigma that is best on samples of rows."""
     y = np.ones((2, *np.shape(y)[1:]))
     if is_classifier(model):
         options = {"classes": model.classes_, "y": model.classes_}

@@ -438,7 +438,7 @@ class BaseFeatureSampler(
         return SamplerValue(unfitted, statistics, not_set=tuple(names))
 
     def _columns_per_frequency(self, n_features: int) -> int | None:
-        """Return the number of features per frequency, None if it depends on rows."""
+        """Return the number of features per frequency; None if it depends on rows."""
         return None
 
     def _note_params(self) -> None:

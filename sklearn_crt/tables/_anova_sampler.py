@@ -337,15 +337,15 @@ class AnovaSampler(
     error. If there are more than 40 columns, only the 40 that are most important in a
     rough fit are kept in the kernel. Linear terms represent what the kernel leaves out:
     the standardised values of all numeric columns, and an indicator for each category
-    of a categorical column, however few rows it has (at most 1500 per column, the most
-    frequent ones of the sample). The penalty shrinks the effects of rare categories
-    towards zero, as in a model with random effects. These terms are
-    used if they lower the generalised cross-validation error of the residuals by 1 %,
-    which also determines their scale. They are added to the effects of single columns.
-    The kernel is learned from a random sample of at most 4096 rows; ``freeze`` discards
-    this sample. Targets that are strings, booleans or integers with at most 100
-    distinct values are treated as labels, and the regression targets are then the class
-    indicators.
+    of a categorical column, however few rows it has. If a column has more than 1500
+    categories in the sample, only the 1500 most frequent ones have indicators. The
+    penalty shrinks the effects of rare categories towards zero, as in a model with
+    random effects. These terms are used if they lower the generalised cross-validation
+    error of the residuals by 1 %, which also determines their scale. They are added to
+    the effects of single columns. The kernel is learned from a random sample of at most
+    4096 rows; ``freeze`` discards this sample. Targets that are strings, booleans or
+    integers with at most 100 distinct values are treated as labels, and the regression
+    targets are then the class indicators.
 
     References
     ----------

@@ -659,10 +659,10 @@ class _Learner:
         return {"linear": Part(self.targets, model)}
 
     def _linear_part_of_labels(self) -> dict[str, Part]:
-        """Return the same for labels, or nothing if its weight would be small.
+        """Return the linear part for labels, or nothing if its weight would be small.
 
-        The first fold decides on this and on the penalty. With few rows, all folds
-        decide on the penalty.
+        The first fold determines this weight and the penalty. With few rows, all folds
+        determine the penalty, and the part is always returned.
         """
         rows, pairs = self.rows, self.folds.pairs
         n_first = len(pairs) if self.are_few else 1
@@ -740,7 +740,8 @@ class _Learner:
 
         Return None, and add nothing, if its weight on the first folds is small. With
         enough rows, the metric is learned once, without the first fold. For labels,
-        which say less than numbers, it is learned without a quarter of the folds.
+        which contain less information than numbers, it is learned without a quarter of
+        the folds, so that its effect is estimated from more rows.
         """
         encoded, targets, local = self.encoded, self.targets, self.local
         pairs, are_few = self.folds.pairs, self.are_few

@@ -307,21 +307,24 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
     -----
     With 600 rows or more, the ANOVA kernel and the penalty of ridge regression are
     chosen once from all rows, and only the coefficients are fitted in each fold. The
-    metric is learned once, without the rows of the first fold, and these rows determine
-    how much of the weight of the local linear model is justified (for labels, a quarter
-    of the folds). With fewer rows, both the kernel and the metric are learned anew in
-    each fold and from all rows. With more than 16,000 rows, there is a single fold with
-    4000 test rows, logistic regression is fitted to at most 10,000 rows, local linear
-    regression to at most 5000, and the linear model to at most 200,000. The metric is a
-    :class:`~sklearn_crt.LearnedMetric` with ``method="evidence"``. The local linear
-    model is left out if its weight on the first folds is below 0.1, or below 0.25 for
-    class probabilities, and trees, and the linear model of labels, if their weight on
-    the first fold is below 0.05.
+    metric is learned once, without the rows of the first fold (for labels, of a quarter
+    of the folds), and these rows determine how much of the weight of the local linear
+    model is justified. With fewer rows, both the kernel and the metric are learned anew
+    in each fold and from all rows. With more than 16,000 rows, there is a single fold
+    with 4000 test rows, and local linear regression is fitted to at most 5000 rows.
+    Logistic regression is fitted to at most 10,000 rows, and the linear model to at
+    most 200,000 (for labels, 10,000 unless there are more than 256 numbers and
+    categories). The metric is a :class:`~sklearn_crt.LearnedMetric` with
+    ``method="evidence"``. With 600 rows or more, the local linear model is left out if
+    its weight on the first folds is below 0.1, or below 0.25 for class probabilities.
+    Trees, and for labels the linear model, are left out if their weight on the first
+    fold is below 0.05.
 
     The linear model has an indicator for each category of each column, and its penalty
-    minimises the cross-validated loss. The other models distinguish the 400 most
-    frequent categories of a column (trees: 254) if they have at least 10 rows, and
-    ``AnovaSampler`` adds effects of rare ones.
+    minimises the loss of predictions for left-out rows. The other models distinguish
+    the 400 most frequent categories of a column (trees: 254) if these have at least 10
+    rows, and the effects of rare categories are added by
+    :class:`~sklearn_crt.AnovaSampler`.
 
     Trees are those of :class:`~sklearn.ensemble.HistGradientBoostingRegressor` or
     :class:`~sklearn.ensemble.HistGradientBoostingClassifier` with 100 iterations (fewer
@@ -407,9 +410,10 @@ class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
     the Notes of :class:`TableRegressor`) of the predictions of five models:
     ridge classification with the ANOVA kernel of :class:`~sklearn_crt.AnovaSampler`,
     logistic regression on the features of this kernel, the numbers and the one-hot
-    encoded frequent categories, logistic regression on the numbers and all categories
-    alone, local linear classification in a learned metric, and gradient boosting of
-    decision trees. The weights minimise the log loss of cross-validated predictions.
+    encoded frequent categories, logistic regression on only the numbers and all one-hot
+    encoded categories, local linear classification in a learned metric, and gradient
+    boosting of decision trees. The weights minimise the log loss of cross-validated
+    predictions.
 
     Parameters
     ----------

@@ -303,7 +303,7 @@ class LinearModel(Value):
     ) -> tuple[Self, np.ndarray]:
         """Return the model, and predictions for the test rows of each fold.
 
-        The errors of these predictions decide on the penalty.
+        The penalty minimises the errors of these predictions.
         """
         if len(rows.y) == 1:
             return cls.with_penalty(encoding, rows, 1.0), rows.y[:, None]
@@ -416,8 +416,8 @@ def linear_classifiers(
 ) -> list[Part]:
     """Return unfitted linear parts for labels, which differ in their penalties.
 
-    If there are many categories, each of which may have few of the rows V, more rows
-    are used.
+    If there are many categories, each of them may have few rows, so the models are
+    fitted to more rows.
     """
     is_sparse = encoding.with_all_levels(V).has_sparse_columns
     most_rows = _MOST_LINEAR if is_sparse else _MOST_LOGISTIC
