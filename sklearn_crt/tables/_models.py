@@ -290,8 +290,9 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
         importances in the individual models, weighted by ``weights_``. The models
         ``"ANOVA"`` and ``"logistic"`` have the importances of their common
         :class:`~sklearn_crt.AnovaSampler`, and ``"local linear"`` has those of its
-        :class:`~sklearn_crt.LearnedMetric`. For ``"trees"``, the importance is the
-        square root of the total reduction of the loss by all splits on the column.
+        :class:`~sklearn_crt.LearnedMetric`. For ``"linear"``, the importance is the
+        sum of absolute coefficients times standard deviations. For ``"trees"``, it is
+        the square root of the total reduction of the loss by all splits on the column.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
@@ -455,8 +456,9 @@ class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
         importances in the individual models, weighted by ``weights_``. The models
         ``"ANOVA"`` and ``"logistic"`` have the importances of their common
         :class:`~sklearn_crt.AnovaSampler`, and ``"local linear"`` has those of its
-        :class:`~sklearn_crt.LearnedMetric`. For ``"trees"``, the importance is the
-        square root of the total reduction of the loss by all splits on the column.
+        :class:`~sklearn_crt.LearnedMetric`. For ``"linear"``, the importance is the
+        sum of absolute coefficients times standard deviations. For ``"trees"``, it is
+        the square root of the total reduction of the loss by all splits on the column.
     n_features_in_ : int
         Number of columns seen by ``fit``.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
