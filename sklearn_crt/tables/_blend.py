@@ -63,6 +63,7 @@ _OF_POWER = 8.0
 # The local linear part, which is slow and rarely improves class probabilities, is kept
 # only if its weight on the first fold is at least this: for numbers, and for labels.
 _LEAST_AT_FIRST, _LEAST_OF_CLASSES_AT_FIRST = 0.1, 0.25
+_MOST_UNEXPLAINED = 0.5  # share of the variance; with more noise, more rows judge it
 _LEAST_OF_TREES_AT_FIRST = 0.05  # and that of the linear part of labels
 _LATE = 0.9  # share of the iterations after which more of them are tried
 # the parts of regressors and of classifiers; with few rows, the first one is used
@@ -669,6 +670,8 @@ class _Learner:
         first = self.folds._replace(pairs=pairs[:n_first])
         tested = rows.some(first.tested)
         parts = linear_classifiers(self.targets, self.blend.encoding, rows.V)
+        if len(rows.y) == 1:
+            return {"linear": parts[0].fitted(rows)}
         tried = [first.predictions([part] * n_first, rows) for part in parts]
         losses = [self.targets.losses(found, tested.y) for found in tried]
         best = int(np.argmin(np.array(losses) @ tested.weights))
@@ -739,14 +742,16 @@ class _Learner:
         """Return the unfitted local linear part, after adding its predictions.
 
         Return None, and add nothing, if its weight on the first folds is small. With
-        enough rows, the metric is learned once, without the first fold. For labels,
-        which contain less information than numbers, it is learned without a quarter of
-        the folds, so that its effect is estimated from more rows.
+        enough rows, the metric is learned once, without a quarter of the folds, so that
+        these rows decide about its weight. If other parts explain half of the variance
+        of the targets, one fold is enough for this purpose.
         """
         encoded, targets, local = self.encoded, self.targets, self.local
         pairs, are_few = self.folds.pairs, self.are_few
         numbers = targets.n_classes is None
-        n_first = 1 if are_few or numbers else max(1, len(pairs) // 4)
+        n_first = 1 if are_few else max(1, len(pairs) // 4)
+        if numbers and self._unexplained() < _MOST_UNEXPLAINED:
+            n_first = 1
         every = np.arange(len(encoded.y))
         trains, tests = zip(*pairs[:n_first], strict=True)
         train, test = reduce(np.intersect1d, trains, every), np.concatenate(tests)
@@ -773,6 +778,16 @@ class _Learner:
             found.append(others.predictions([local] * len(others.pairs), encoded))
         self.found["local linear"] = np.concatenate(found)
         return local
+
+    def _unexplained(self) -> float:
+        """Return the smallest squared error so far, relative to that of the mean."""
+        tested = self.rows.some(self.folds.tested)
+        share = tested.weights / tested.weights.sum()
+        losses = [
+            share @ (found[:, 0] - tested.y) ** 2 for found in self.found.values()
+        ]
+        total = share @ (tested.y - share @ tested.y) ** 2
+        return float(min([*losses, total])) / (total or 1.0)
 
     def _weight_at_first(self, first: np.ndarray) -> float:
         """Return the weight that further predictions for the first rows would have."""

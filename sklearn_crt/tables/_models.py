@@ -308,18 +308,18 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
     -----
     With 600 rows or more, the ANOVA kernel and the penalty of ridge regression are
     chosen once from all rows, and only the coefficients are fitted in each fold. The
-    metric is learned once, without the rows of the first fold (for labels, of a quarter
-    of the folds), and these rows determine how much of the weight of the local linear
-    model is justified. With fewer rows, both the kernel and the metric are learned anew
-    in each fold and from all rows. With more than 16,000 rows, there is a single fold
-    with 4000 test rows, and local linear regression is fitted to at most 5000 rows.
-    Logistic regression is fitted to at most 10,000 rows, and the linear model to at
-    most 200,000 (for labels, 10,000 unless there are more than 256 numbers and
-    categories). The metric is a :class:`~sklearn_crt.LearnedMetric` with
-    ``method="evidence"``. With 600 rows or more, the local linear model is left out if
-    its weight on the first folds is below 0.1, or below 0.25 for class probabilities.
-    Trees, and for labels the linear model, are left out if their weight on the first
-    fold is below 0.05.
+    metric is learned once, without the rows of a quarter of the folds (of one fold, if
+    other models explain half of the variance of numbers), and these rows determine how
+    much of the weight of the local linear model is justified. With fewer rows, both the
+    kernel and the metric are learned anew in each fold and from all rows. With more
+    than 16,000 rows, there is a single fold with 4000 test rows, and local linear
+    regression is fitted to at most 5000 rows. Logistic regression is fitted to at most
+    10,000 rows, and the linear model to at most 200,000 (for labels, 10,000 unless
+    there are more than 256 numbers and categories). The metric is a
+    :class:`~sklearn_crt.LearnedMetric` with ``method="evidence"``. With 600 rows or
+    more, the local linear model is left out if its weight on the first folds is below
+    0.1, or below 0.25 for class probabilities. Trees, and for labels the linear model,
+    are left out if their weight on the first fold is below 0.05.
 
     The linear model has an indicator for each category of each column, and its penalty
     minimises the loss of predictions for left-out rows. The other models distinguish

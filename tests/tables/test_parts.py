@@ -9,7 +9,11 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.metrics import log_loss
 
-from sklearn_crt import RandomFeatureRidge, RandomFeatureRidgeClassifier
+from sklearn_crt import (
+    LearnedMetric,
+    RandomFeatureRidge,
+    RandomFeatureRidgeClassifier,
+)
 from sklearn_crt.datasets import fetch_uci
 from sklearn_crt.tables import AnovaSampler, TableClassifier, TableRegressor
 from sklearn_crt.tables._blend import Blend, Folds, _with_weights, geometric_weights
@@ -305,3 +309,27 @@ def test_the_power_of_few_certain_rows_is_cautious():
     np.testing.assert_allclose(weights, 0.5, atol=0.01)
     many = TableRows(np.zeros((100 * n, 0)), np.tile(codes, 100), np.ones(100 * n))
     assert geometric_weights(np.tile(p, (1, 100, 1)), many)[1] > 2
+
+
+@pytest.mark.parametrize("noise, share", [(0.1, 7 / 8), (3.0, 3 / 4)])
+def test_more_noise_requires_more_rows_to_judge_a_metric(
+    rng, monkeypatch, noise, share
+):
+    sizes, fit = [], LearnedMetric.fit
+
+    def counted(self, X, *args, **options):
+        sizes.append(len(X))
+        return fit(self, X, *args, **options)
+
+    monkeypatch.setattr(LearnedMetric, "fit", counted)
+    X = rng.normal(size=(640, 3))
+    y = X[:, 0] + noise * rng.normal(size=640)
+    TableRegressor(parts=["linear", "local linear"], random_state=0).fit(X, y)
+    assert sizes[0] == share * 640
+
+
+@pytest.mark.parametrize("part", ["ANOVA", "linear", "trees"])
+def test_one_row(part):
+    for kind, y in ((TableRegressor, [2.0]), (TableClassifier, ["a"])):
+        model = kind(parts=[part], random_state=0).fit([[1.0]], y)
+        assert model.predict([[3.0]])[0] == y[0]
