@@ -175,8 +175,18 @@ def within_working_memory(n_bytes: int) -> int:
     return min(n_bytes, int(get_config()["working_memory"] * 2**20))
 
 
+def row_slices(n_rows: int, size: int) -> Iterator[slice]:
+    """Yield slices that divide rows into blocks of at most ``size``.
+
+    ``gen_batches`` of scikit-learn does the same, but validating its arguments takes
+    longer than mapping a row, and a fifth of the time of a kernel average for a row.
+    """
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
 def row_chunks(X: Any, width: int, *, in_place: bool = False) -> Iterator[slice]:
-    """Yield slices of rows for a computation that needs ``width`` numbers per row.
+    """Return slices of rows for a computation that needs ``width`` numbers per row.
 
     For NumPy, a chunk has 256 to 1024 rows, so that its features remain in the cache.
     It has up to 8192 rows if the features are written directly to the final output.
@@ -189,9 +199,7 @@ def row_chunks(X: Any, width: int, *, in_place: bool = False) -> Iterator[slice]
         size = min(size, _MOST_IN_PLACE if in_place else _MOST_ROWS)
     else:
         size = max(1, within_working_memory(_DEVICE_BYTES) // (8 * max(1, width)))
-    # not gen_batches, because validating its arguments takes longer than mapping a row
-    for start in range(0, n_rows, size):
-        yield slice(start, min(start + size, n_rows))
+    return row_slices(n_rows, size)
 
 
 def joined(blocks: Sequence[Any], axis: int = 0) -> Any:

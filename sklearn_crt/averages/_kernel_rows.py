@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import gen_batches
 
 from .._compat import cached_property
 from .._values import Value
@@ -30,6 +29,7 @@ from ..arrays.namespaces import (
     namespace_of,
     on_host,
     place_of,
+    row_slices,
     to_host,
     to_namespace_of,
     within_working_memory,
@@ -183,7 +183,7 @@ class KernelRows(Value):
         size = _DEVICE_ROWS[0] if workspace is None else _QUERY_ROWS
         if isinstance(self.targets, LocalLinear):
             size = min(4 * size, max(_PAIRS // stored.rows.shape[0], _LEAST_QUERIES))
-        for rows in gen_batches(X.shape[0], size):
+        for rows in row_slices(X.shape[0], size):
             queries = stored.frame.rows(as_kind(X[rows, ...], stored.kind))
             if stored.stacked is None or own is not None:
                 left = None if own is None else own[rows]
@@ -451,7 +451,7 @@ def log_kernels(
     stored = keys.stored(X)
     stored.frame.check(X)
     size = max(1, within_working_memory(_BYTES) // (8 * stored.rows.shape[0]))
-    for batch in gen_batches(X.shape[0], size):
+    for batch in row_slices(X.shape[0], size):
         queries = stored.frame.rows(as_kind(X[batch], stored.kind))
         logs = keys.log_kernel(queries, stored.rows).astype(np.float64, copy=False)
         if own is not None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
-from sklearn.utils import gen_batches
 
 from .._compat import cached_property
 from ..arrays.namespaces import (
@@ -18,6 +17,7 @@ from ..arrays.namespaces import (
     asarray_like,
     float_types,
     namespace_of,
+    row_slices,
     taken,
     to_host,
 )
@@ -172,7 +172,7 @@ class LocalLinear(Targets):
         for _ in range(_STEPS):
             found = [
                 to_host(xp.astype(some[rows, ...], shares.dtype) @ shares)
-                for rows in gen_batches(len(few), _QUERIES)
+                for rows in row_slices(len(few), _QUERIES)
             ]
             few = few[np.concatenate(found) < _LEAST_SHARE]
             if not few.size:
@@ -212,7 +212,7 @@ class LocalLinear(Targets):
             return kernel @ whole[0]
         return sum(
             kernel[:, rows] @ self._with_products(columns[rows, ...])
-            for rows in gen_batches(columns.shape[0], _MOMENT_ROWS)
+            for rows in row_slices(columns.shape[0], _MOMENT_ROWS)
         )
 
     def _moments_of_kept(
@@ -262,7 +262,7 @@ class LocalLinear(Targets):
         mean = csr_array((share, (labels, np.arange(len(y)))))
         mean_x, mean_t = mean @ x, mean @ t
         found = (mean @ points.spread).toarray()
-        for some in gen_batches(len(y), _ROWS):
+        for some in row_slices(len(y), _ROWS):
             gaps = x[some] - mean_x[labels[some]], t[some] - mean_t[labels[some]]
             found += mean[:, some] @ _products(*gaps)
         return csr_array(found)
