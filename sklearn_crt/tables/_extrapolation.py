@@ -67,7 +67,8 @@ class Trend:
             v, w = V[known, j].astype(np.float64), weights[known]
             target = residual[known] + Z[known, q] * coef[q]
             for side in (0, 1):
-                line = _line(v, target, w, side)
+                with np.errstate(over="ignore", invalid="ignore"):  # of huge values
+                    line = _line(v, target, w, side)
                 if line is not None:
                     found.append((j, side, v.min(), v.max(), *line))
         if not found:
@@ -155,4 +156,5 @@ def _line(
         share = weights / weights.sum()
         x = v - share @ v
         slope = float(share @ (x * target)) / float(share @ x**2)
-    return slope, float(np.hypot(error, _UNCERTAINTY * slope))
+    deviation = float(np.hypot(error, _UNCERTAINTY * slope))
+    return (slope, deviation) if np.isfinite([slope, deviation]).all() else None

@@ -1,11 +1,13 @@
 """Predictions outside of the range of numeric columns, and the linear part."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.linear_model import RidgeCV
 
 from sklearn_crt.tables import TableRegressor
-from sklearn_crt.tables._extrapolation import _line
+from sklearn_crt.tables._extrapolation import Trend, _line
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +97,15 @@ def test_the_linear_part_has_columns_that_are_not_clipped(rng, value_of):
     inside = np.abs(X[1000:]).max(axis=1) < np.abs(X[:1000]).max(axis=0).min()
     errors = model.predict(X[1000:]) - y[1000:]
     assert np.sqrt(np.mean(errors[inside] ** 2)) < 0.12
+
+
+@pytest.mark.parametrize("huge", [1e160, -1e300])
+def test_huge_values_give_no_line_and_no_warning(rng, huge):
+    v = rng.normal(size=300)
+    target = 3 * v + 0.1 * rng.normal(size=300)
+    v[7] = huge
+    scores, none = np.clip(v, -4, 4)[:, None], np.zeros((300, 0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trend = Trend.of(v[:, None], target, np.ones(300), scores, none, np.array([0]))
+    assert trend is None or np.isfinite([trend.slopes, trend.deviations]).all()
