@@ -178,8 +178,8 @@ def within_working_memory(n_bytes: int) -> int:
 def row_slices(n_rows: int, size: int) -> Iterator[slice]:
     """Yield slices that divide rows into blocks of at most ``size``.
 
-    ``gen_batches`` of scikit-learn does the same, but validating its arguments takes
-    longer than mapping a row, and a fifth of the time of a kernel average for a row.
+    ``gen_batches`` of scikit-learn does the same, but validates its arguments, which
+    takes longer than computing the features of a single row.
     """
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))

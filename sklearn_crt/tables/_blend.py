@@ -63,8 +63,11 @@ _OF_POWER = 8.0
 # The local linear part, which is slow and rarely improves class probabilities, is kept
 # only if its weight on the first fold is at least this: for numbers, and for labels.
 _LEAST_AT_FIRST, _LEAST_OF_CLASSES_AT_FIRST = 0.1, 0.25
-_MOST_UNEXPLAINED = 0.5  # share of the variance; with more noise, more rows judge it
-_LEAST_OF_TREES_AT_FIRST = 0.05  # and that of the linear part of labels
+# If other parts leave a larger share of the variance unexplained, its metric is learned
+# from fewer rows, so that more rows remain to estimate its weight.
+_MOST_UNEXPLAINED = 0.5
+# the same minimum weight for trees, and for the linear part of classifiers
+_LEAST_OF_TREES_AT_FIRST = _LEAST_OF_LINEAR_AT_FIRST = 0.05
 _LATE = 0.9  # share of the iterations after which more of them are tried
 # the parts of regressors and of classifiers; with few rows, the first one is used
 PARTS_OF_NUMBERS = "ANOVA", "linear", "local linear", "trees"
@@ -520,8 +523,10 @@ class _Learner:
         else:
             if name == "local linear":
                 part, inputs = self.local, self.encoded
-            parts = self._linear_part() if name == "linear" else {}
-            parts = parts or {name: part.fitted(inputs)}
+            if name == "linear":
+                parts = self._linear_part()
+            else:
+                parts = {name: part.fitted(inputs)}
         blend = self.blend._replace(parts=parts, weights={name: 1.0})
         if len(rows.y) == 1:
             return blend
@@ -677,7 +682,7 @@ class _Learner:
         best = int(np.argmin(np.array(losses) @ tested.weights))
         part, found = parts[best], [tried[best]]
         if not self.are_few:
-            if self._weight_at_first(tried[best]) < _LEAST_OF_TREES_AT_FIRST:
+            if self._weight_at_first(tried[best]) < _LEAST_OF_LINEAR_AT_FIRST:
                 return {}
             others = self.folds._replace(pairs=pairs[n_first:])
             if others.pairs:

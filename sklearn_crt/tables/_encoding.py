@@ -15,8 +15,8 @@ from ..life_cycle.intervals import weighted_quantiles
 from ..metric._column_features import softly_clipped
 from ..rows.raw_table import CATEGORY
 
-# Of a column, the most frequent categories have codes of their own; all categories
-# that are rarer, or have fewer rows than the second number, share one code.
+# At most this many categories of a column have codes of their own, namely the most
+# frequent ones, and only if they have at least this many rows. All others share a code.
 _MOST_LEVELS, _LEAST_COUNT = 400, 10
 # quantile levels: the outer two limit the values from which the scale is computed
 _LEVELS = np.array([0.01, 0.5, 0.99])
@@ -25,7 +25,8 @@ _LEVELS = np.array([0.01, 0.5, 0.99])
 _LEAST_SPECIAL, _LEAST_OTHERS, _MOST_SPECIAL = 5, 10, 3
 _MOST = 1e6  # scores of a linear model are limited to this number of deviations
 _MISSING = np.inf  # code of missing categories, because X cannot be infinite
-_MOST_DENSE = 256  # more columns of a linear model form a sparse matrix
+# If a linear model has more columns than this, they are stored as a sparse array.
+_MOST_DENSE = 256
 
 
 class Score(NamedTuple):

@@ -284,7 +284,9 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
         unless ``parts`` leaves it out.
     losses_ : dict of str and float
         The mean loss of each model that was evaluated in all folds, on rows to which it
-        was not fitted: squared error for numbers, log loss for labels.
+        was not fitted: squared error for numbers, log loss for labels. The loss of
+        ``"local linear"`` is too small with 600 rows or more, because its metric was
+        learned from most of these rows (see the Notes).
     feature_importances_ : ndarray of shape (n_features,)
         Importance of each column of X; the importances sum to 1. They are means of the
         importances in the individual models, weighted by ``weights_``. The models
@@ -450,7 +452,9 @@ class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
         unless ``parts`` leaves it out.
     losses_ : dict of str and float
         The mean loss of each model that was evaluated in all folds, on rows to which it
-        was not fitted: squared error for numbers, log loss for labels.
+        was not fitted: squared error for numbers, log loss for labels. The loss of
+        ``"local linear"`` is too small with 600 rows or more, because its metric was
+        learned from most of these rows (see the Notes).
     feature_importances_ : ndarray of shape (n_features,)
         Importance of each column of X; the importances sum to 1. They are means of the
         importances in the individual models, weighted by ``weights_``. The models

@@ -180,7 +180,8 @@ def _mapped(metric: Any, V: np.ndarray) -> np.ndarray:
 
 def logistic_part(targets: TargetRange) -> Part:
     """Return logistic regression, which is not fitted yet."""
-    from sklearn.linear_model import LogisticRegression  # takes time
+    # imported here, because only classifiers need it
+    from sklearn.linear_model import LogisticRegression
 
     model = LogisticRegression(C=_PENALTY, max_iter=_MOST_ITERATIONS)
     return Part(targets, model, most_rows=_MOST_LOGISTIC)
@@ -294,7 +295,7 @@ class LinearModel(Value):
     coef: np.ndarray  # (n_columns,)
     intercept: float
     means: np.ndarray  # (n_columns,)
-    spreads: np.ndarray  # (n_columns,), standard deviations of the columns
+    sizes: np.ndarray  # (n_columns,), standard deviations of the effects
     limits: tuple[float, float]  # smallest and largest target
 
     @classmethod
@@ -307,17 +308,13 @@ class LinearModel(Value):
         """
         if len(rows.y) == 1:
             return cls.with_penalty(encoding, rows, 1.0), rows.y[:, None]
-        Z = encoding.linear(rows.V)
-        found = np.concatenate(
-            [
-                _ridge(
-                    Z[train[:_MOST_LINEAR]], rows.some(train[:_MOST_LINEAR]), _PENALTIES
-                ).predict(Z[test])
-                for train, test in folds
-            ]
-        )
+        Z, of_folds = encoding.linear(rows.V), []
+        for train, test in folds:
+            some = train[:_MOST_LINEAR]
+            ridge = _ridge(Z[some], rows.some(some), _PENALTIES)
+            of_folds.append(ridge.predict(Z[test]))
+        found = np.clip(np.concatenate(of_folds), rows.y.min(), rows.y.max())
         tested = rows.some(np.concatenate([test for _, test in folds]))
-        found = np.clip(found, rows.y.min(), rows.y.max())
         errors = tested.weights @ np.square(found - tested.y[:, None])
         best = int(np.argmin(errors))
         return cls.with_penalty(encoding, rows, _PENALTIES[best]), found[:, [best]]
@@ -326,16 +323,14 @@ class LinearModel(Value):
     def with_penalty(cls, encoding: Encoding, rows: TableRows, penalty: float) -> Self:
         """Return the model with a given penalty."""
         rows = rows.some(slice(_MOST_LINEAR))
-        Z, share = encoding.linear(rows.V), rows.weights / rows.weights.sum()
+        Z = encoding.linear(rows.V)
         ridge = _ridge(Z, rows, np.array([penalty]))
-        means = share @ Z
-        squares = share @ (Z * Z)  # by element, also for sparse arrays
         return cls(
             encoding=encoding,
             coef=ridge.coef_.ravel(),
             intercept=float(np.ravel(ridge.intercept_)[0]),
-            means=means,
-            spreads=np.sqrt(np.maximum(squares - means**2, 0)),
+            means=rows.weights @ Z / rows.weights.sum(),
+            sizes=_sizes_of_effects(np.atleast_2d(ridge.coef_), Z, rows.weights),
             limits=(float(rows.y.min()), float(rows.y.max())),
         )
 
@@ -352,8 +347,7 @@ class LinearModel(Value):
 
     def importances(self, n_columns: int) -> np.ndarray:
         """Return the size of the effects of each column of the table, (n_columns,)."""
-        sizes = np.abs(self.coef) * self.spreads
-        return np.bincount(self.encoding.one_hot_sources, sizes, n_columns)
+        return np.bincount(self.encoding.one_hot_sources, self.sizes, n_columns)
 
     def predict(self, V: np.ndarray) -> np.ndarray:
         """Return predictions within the range of the targets, (n,)."""
@@ -362,9 +356,19 @@ class LinearModel(Value):
         )
 
 
+def _sizes_of_effects(coef: np.ndarray, Z: Any, weights: np.ndarray) -> np.ndarray:
+    """Return absolute coefficients times standard deviations of columns, (n_columns,).
+
+    ``coef`` has shape (n_outputs, n_columns); the sizes are added over the outputs.
+    """
+    share = weights / weights.sum()
+    variances = share @ (Z * Z) - (share @ Z) ** 2  # by element, also if Z is sparse
+    return np.abs(coef).sum(axis=0) * np.sqrt(np.maximum(variances, 0))
+
+
 def _ridge(Z: Any, rows: TableRows, penalties: np.ndarray) -> Any:
     """Return ridge regressions with each of the penalties, as outputs of one model."""
-    from sklearn.linear_model import Ridge  # takes time
+    from sklearn.linear_model import Ridge  # here, because the import takes time
 
     targets = np.repeat(rows.y[:, None], len(penalties), axis=1)
     # the solver of sparse columns is iterative
@@ -383,18 +387,17 @@ class LinearClassifier(BaseEstimator):
 
     def fit(self, V: np.ndarray, y: np.ndarray, sample_weight: np.ndarray) -> Self:
         """Fit the model to rows and codes of classes."""
+        # imported here, because only classifiers need them
         from sklearn.dummy import DummyClassifier
-        from sklearn.linear_model import LogisticRegression  # takes time
+        from sklearn.linear_model import LogisticRegression
 
         self.encoding_ = self.encoding.with_all_levels(V)
         Z = self.encoding_.linear(V, clipped=True)
         model = LogisticRegression(C=self.C, max_iter=_MOST_ITERATIONS)
         model = model if np.ptp(y) > 0 else DummyClassifier(strategy="prior")
         self.model_ = model.fit(Z, y, sample_weight)
-        share = sample_weight / sample_weight.sum()
-        variances = share @ (Z * Z) - (share @ Z) ** 2
-        sizes = np.abs(getattr(model, "coef_", np.zeros((1, Z.shape[1])))).sum(axis=0)
-        self.sizes_ = sizes * np.sqrt(np.maximum(variances, 0))
+        coef = getattr(model, "coef_", np.zeros((1, Z.shape[1])))  # 0 for one class
+        self.sizes_ = _sizes_of_effects(coef, Z, sample_weight)
         return self
 
     @property

@@ -244,7 +244,7 @@ def three_classes(rng, n):
 
 @labels(200)
 def labels_of_groups(rng, n):
-    """All rows of a group have one label, which says nothing about other groups."""
+    """All rows of a group have the same label, and the groups are independent."""
     groups, n_groups = np.arange(n) // 5, n // 5
     X = rng.normal(size=(n_groups, 3))[groups] + 0.1 * rng.normal(size=(n, 3))
     return X, draw_labels(rng, np.full(n_groups, 0.4))[groups], groups
