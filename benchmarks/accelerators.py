@@ -1,11 +1,10 @@
 """Features, ridge regression and attention on a GPU: python -m benchmarks.accelerators.
 
 Each operation runs on float32 arrays of torch on ``--device``, beside a straightforward
-implementation in torch, and beside a library that users would use instead: cuML's
-``Ridge`` on the same features where cuML can be imported, and torch's fused exact
-attention. Median milliseconds of interleaved repetitions by the clock, with arrays that
-are on the device already. The last column is the largest difference from the result of
-NumPy for the same arrays, relative to its largest value.
+implementation in torch, and attention also beside torch's fused exact attention. Median
+milliseconds of interleaved repetitions by the clock, with arrays that are on the device
+already. The last column is the largest difference from the result of NumPy for the same
+arrays, relative to its largest value.
 
 ``--device cpu`` is a rehearsal on a machine without a GPU: there, NumPy processes the
 arrays of torch, and the times say nothing about a GPU. ``--quick`` uses small arrays.
@@ -26,7 +25,6 @@ from sklearn.pipeline import make_pipeline
 
 import sklearn_crt as crt
 from sklearn_crt.attention import linear_attention
-from sklearn_crt.samplers import PositiveRBFSampler, SimplexRBFSampler
 
 from .commands import Command
 from .tables import Table, interleave
@@ -37,12 +35,6 @@ except ImportError:
     torch = None
 
 ALPHA, N_HEADS, D_HEAD, M_HEAD = 1.0, 8, 64, 256
-SAMPLERS = {
-    "OPRFSampler": crt.OPRFSampler,
-    "TrigRBFSampler": crt.TrigRBFSampler,
-    "SimplexRBFSampler": SimplexRBFSampler,
-    "PositiveRBFSampler": PositiveRBFSampler,
-}
 QUICK = {"rows": 2000, "columns": 16, "features": 128, "length": 256}
 
 
@@ -113,44 +105,46 @@ class Device:
             return torch.cuda.get_device_name(self.name)
         return f"{self.name} (a rehearsal: NumPy processes these arrays)"
 
-    def add(self, operation, ours, plain, others, expected):
+    def add(self, operation, expected, **functions):
         """Measure functions without arguments, and add a row to the table.
 
-        ``others`` has a name and a function, or nothing; ``expected`` is the result of
-        NumPy.
+        Their names are ours, plain and, in some rows, exact; ``expected`` is the result
+        of NumPy.
         """
 
         def finished(function):
             function()
             self.wait()
 
-        functions = {"ours": ours, "plain": plain} | others
         calls = {key: partial(finished, call) for key, call in functions.items()}
         seconds = interleave(calls, self.repeats, time.perf_counter)
-        found = torch.as_tensor(ours()).cpu().numpy()
+        found = torch.as_tensor(functions["ours"]()).cpu().numpy()
         apart = np.abs(found - expected).max() / np.abs(expected).max()
-        other = ", ".join(f"{name} {1e3 * seconds[name]:.3g}" for name in others)
-        cells = [f"{1e3 * seconds[key]:.3g}" for key in ("ours", "plain")]
-        faster = f"{seconds['plain'] / seconds['ours']:.2f}"
-        apart = f"{apart:.0e}" if apart else "none"
-        self.rows.append([operation, *cells, faster, other or "none", apart])
+        names = "ours", "plain", "exact"
+        cells = [f"{1e3 * seconds[n]:.3g}" if n in seconds else "–" for n in names]
+        cells.insert(2, f"{seconds['plain'] / seconds['ours']:.2f}")
+        self.rows.append([operation, *cells, f"{apart:.0e}" if apart else "none"])
         print(" | ".join(self.rows[-1]), flush=True)
 
 
 def add_transforms(device, features, X):
     """Measure ``transform`` of the samplers."""
     rows, sigma = device.array(X), X.shape[1] ** -0.5
-    for name, kind in SAMPLERS.items():
+    for kind, plain in (
+        (crt.OPRFSampler, positive),
+        (crt.TrigRBFSampler, trigonometric),
+    ):
         here = kind(sigma=sigma, n_components=features, random_state=0).fit(X)
         there = kind(sigma=sigma, n_components=features, random_state=0).fit(rows)
-        is_real = name != "TrigRBFSampler"
-        W = torch.randn(features // (2 - is_real), X.shape[1], device=device.name)
-        plain = partial(trigonometric, rows, W, sigma)
-        if is_real:
-            A = float(here.A_) if name == "OPRFSampler" else 0.0
-            plain = partial(positive, rows, W, sigma, A)
-        ours = partial(there.transform, rows)
-        device.add(f"``{name}.transform``", ours, plain, {}, here.transform(X))
+        n_frequencies = features if plain is positive else features // 2
+        W = torch.randn(n_frequencies, X.shape[1], device=device.name)
+        A = {"A": float(here.A_)} if plain is positive else {}
+        device.add(
+            f"``{kind.__name__}.transform``",
+            here.transform(X),
+            ours=partial(there.transform, rows),
+            plain=partial(plain, rows, W, sigma, **A),
+        )
 
 
 def add_ridge(device, features, X):
@@ -176,35 +170,22 @@ def add_ridge(device, features, X):
     def plain_predict():
         return trigonometric(rows, W, sigma) @ coef + intercept
 
-    fits, predictions = {}, {}
-    try:
-        from cuml.linear_model import Ridge as CumlRidge
-    except ImportError:
-        pass
-    else:
-        other = CumlRidge(alpha=ALPHA).fit(Z, targets)
-        fits["cuML"] = lambda: CumlRidge(alpha=ALPHA).fit(
-            trigonometric(rows, W, sigma), targets
-        )
-        predictions["cuML"] = lambda: other.predict(trigonometric(rows, W, sigma))
-    name = "``TrigRBFSampler, Ridge``"
-    device.add(f"{name}, fit", fit, plain_fit, fits, expected[:100])
-    predict = partial(model.predict, rows)
-    device.add(f"{name}, predict", predict, plain_predict, predictions, expected)
+    name, predict = "``TrigRBFSampler, Ridge``", partial(model.predict, rows)
+    device.add(f"{name}, fit", expected[:100], ours=fit, plain=plain_fit)
+    device.add(f"{name}, predict", expected, ours=predict, plain=plain_predict)
 
-    ours = crt.RandomFeatureRidge(sampler, alpha=ALPHA)
-    expected = ours.fit(X, y).predict(X)
+    learner = crt.RandomFeatureRidge(sampler, alpha=ALPHA)
+    expected = learner.fit(X, y).predict(X)
 
     def copied_fit():
-        return ours.fit(rows.cpu(), targets.cpu()).predict(rows[:100].cpu())
-
-    name = "``RandomFeatureRidge``, rows copied to main memory"
-    device.add(f"{name}, fit", copied_fit, plain_fit, {}, expected[:100])
+        return learner.fit(rows.cpu(), targets.cpu()).predict(rows[:100].cpu())
 
     def copied_predict():
-        return ours.predict(rows.cpu())
+        return learner.predict(rows.cpu())
 
-    device.add(f"{name}, predict", copied_predict, plain_predict, {}, expected)
+    name = "``RandomFeatureRidge``, rows copied to main memory"
+    device.add(f"{name}, fit", expected[:100], ours=copied_fit, plain=plain_fit)
+    device.add(f"{name}, predict", expected, ours=copied_predict, plain=plain_predict)
 
 
 def add_attention(device, length):
@@ -224,10 +205,10 @@ def add_attention(device, length):
         options = {"feature_map": sampler, "causal": causal}
         device.add(
             f"``linear_attention``{', causal' * causal}",
-            partial(linear_attention, *there, **options),
-            partial(attention, *there, W, A, causal),
-            {"exact": partial(exact, *there, is_causal=causal)},
             linear_attention(*here, **options),
+            ours=partial(linear_attention, *there, **options),
+            plain=partial(attention, *there, W, A, causal),
+            exact=partial(exact, *there, is_causal=causal),
         )
 
 
@@ -245,7 +226,7 @@ def accelerators(
         add_ridge(place, features, X)
         add_attention(place, length)
     names = ["operation", "sklearn_crt", "plain torch", "times as fast"]
-    names += ["another library", "difference from NumPy"]
+    names += ["fused exact attention", "difference from NumPy"]
     title = (
         f"Milliseconds on {place.card}: {rows:,} rows of {columns} columns, "
         f"{features} features; attention of {N_HEADS} heads, {length:,} rows "

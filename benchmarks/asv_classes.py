@@ -9,6 +9,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
+from sklearn_crt import NadarayaWatsonClassifier
+
 from .cases import (
     CASES,
     MAPS,
@@ -18,7 +20,6 @@ from .cases import (
     Case,
     fitted_maps,
     gamma_of,
-    make_classifiers,
     make_maps,
     make_rows,
     of_sizes,
@@ -134,7 +135,7 @@ class NadarayaWatson:
 
     param_names = ["classifier", "case"]
     params = [
-        [*MAPS, "exact", "KernelDensity"],
+        [*MAPS, "exact"],
         [case for case in CASES["asv"] if case.n_components == 1024],
     ]
 
@@ -143,10 +144,13 @@ class NadarayaWatson:
         threadpool_limits(1)
         self.X, self.y = make_rows(case)
         self.queries, self.answers = make_rows(case, N_QUERIES)
-        classifiers = make_classifiers(case, gamma_of(self.X))
-        if name not in classifiers:
-            raise NotImplementedError  # asv: skipped
-        self.classifier = classifiers[name].fit(self.X, self.y)
+        gamma = gamma_of(self.X)
+        if name == "exact":
+            classifier = NadarayaWatsonClassifier(sigma=float(np.sqrt(2 * gamma)))
+        else:
+            sampler = make_maps(case, gamma, [name])[name]
+            classifier = NadarayaWatsonClassifier(sampler)
+        self.classifier = classifier.fit(self.X, self.y)
 
     def time_fit(self, name, case):
         """Time fit."""

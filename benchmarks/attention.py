@@ -12,14 +12,13 @@ than torch's fused kernel of exact attention, and --write writes that to the gui
 import importlib.util
 import itertools
 import time
-import tracemalloc
 from functools import partial
 
 import numpy as np
 
 from .commands import Command, result_alone
 from .costs import peak_memory
-from .tables import Table
+from .tables import Table, traced_peak
 
 D = 64
 COLUMNS = 64, 256
@@ -60,15 +59,17 @@ def functions(library, rows, threads):
         table[f"linear {m}"] = linear
         table[f"linear {m} causal"] = partial(linear, causal=True)
     if library == "torch":
-        from torch.nn.functional import scaled_dot_product_attention as fused
-
-        table["fused"] = lambda q, k, v: fused(
-            q[None, None], k[None, None], v[None, None]
-        )
-        table["fused causal"] = lambda q, k, v: fused(
-            q[None, None], k[None, None], v[None, None], is_causal=True
-        )
+        table["fused"] = fused
+        table["fused causal"] = partial(fused, causal=True)
     return arrays, table
+
+
+def fused(*rows, causal=False):
+    """Return the exact attention of one head by torch."""
+    from torch.nn.functional import scaled_dot_product_attention
+
+    one_head = (each[None, None] for each in rows)
+    return scaled_dot_product_attention(*one_head, is_causal=causal)
 
 
 def measure(library, name, rows, repeats, threads):
@@ -77,16 +78,13 @@ def measure(library, name, rows, repeats, threads):
     arrays, table = functions(library, rows, threads)
     table[name](*small)  # loads what is loaded once
     if library == "numpy":
-        tracemalloc.start()
-        table[name](*arrays)
-        memory = tracemalloc.get_traced_memory()[1] / 2**20
-        tracemalloc.stop()
+        memory = traced_peak(partial(table[name], *arrays))
     else:
         before = peak_memory()
         table[name](*arrays)
         memory = peak_memory() - before
-    fused = [FUSED[name.endswith("causal")]] if library == "torch" else []
-    clocks = {one: [] for one in (name, *fused)}
+    other = [FUSED[name.endswith("causal")]] if library == "torch" else []
+    clocks = {one: [] for one in (name, *other)}
     for _ in range(repeats):
         for one, seconds in clocks.items():  # in turns, since machines are noisy
             start = time.process_time(), time.perf_counter()

@@ -2,7 +2,6 @@
 
 import argparse
 import inspect
-import json
 import multiprocessing
 import os
 import sys
@@ -12,7 +11,6 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
@@ -36,7 +34,6 @@ OPTIONS = {
     "rows": "numbers of them, or the most of a set",
     "seeds": "number of random splits and draws",
     "sets": "of data",
-    "sizes": "all or few",
     "splits": "number of splits",
     "threads": "of BLAS and torch",
     "widths": "numbers of columns",
@@ -120,24 +117,6 @@ def command_parser(name, description):
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-
-
-class Results:
-    """Results by keys, in a file if one is named."""
-
-    def __init__(self, path=""):
-        self._path, self._kept = Path(path) if path else None, {}
-        if self._path is not None and self._path.exists():
-            self._kept = json.loads(self._path.read_text())
-
-    def get(self, key, measure, *, again=False):
-        """Return what is kept for a key; measure and keep it if necessary, or again."""
-        key = "|".join(map(str, key))
-        if again or key not in self._kept:
-            self._kept[key] = measure()
-            if self._path is not None:
-                self._path.write_text(json.dumps(self._kept, indent=0))
-        return self._kept[key]
 
 
 def result_alone(function, *arguments, threads=1):

@@ -11,18 +11,18 @@ cases (groups.py), structured couplings and estimators among them.
 import sys
 import textwrap
 import time
-import tracemalloc
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KernelDensity, KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import gen_batches
-from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from sklearn_crt import (
@@ -35,8 +35,6 @@ from . import groups
 from .cases import (
     BASELINE,
     CASES,
-    DensityClassifier,
-    fitted_maps,
     gamma_of,
     make_maps,
     make_rows,
@@ -46,33 +44,12 @@ from .tables import (
     Table,
     against_baseline,
     header,
-    interleave,
     report,
+    traced_peak,
 )
 
 SHORT_MAPS = BASELINE, "TrigRBFSampler", "OPRFSampler"
 SIGMA = 1.0  # of the averages
-
-
-def transforms(case, n_threads):
-    """Return transform of each map."""
-    X, _ = make_rows(case)
-    return groups.transforms(fitted_maps(case, X, n_jobs=n_threads), X)
-
-
-def fits(case, n_threads):
-    """Return fit of each map."""
-    X, _ = make_rows(case)
-    maps = make_maps(case, gamma_of(X), n_jobs=n_threads)
-    return {name: lambda m=m: m.fit(X) for name, m in maps.items()}
-
-
-def pipelines(case, n_threads):
-    """Return fit and predict of each map of the short table with Ridge behind it."""
-    X, y = make_rows(case)
-    maps = make_maps(case, gamma_of(X), n_jobs=n_threads)
-    models = {name: make_pipeline(maps[name], Ridge()) for name in SHORT_MAPS}
-    return {name: lambda m=m: m.fit(X, y).predict(X) for name, m in models.items()}
 
 
 def short_table(results, n_threads, repeats):
@@ -82,14 +59,21 @@ def short_table(results, n_threads, repeats):
         if case.n_rows == 20000 and case.n_components == 1024:
             rows.append(_short_row(f"{case.n_features} ({case.dtype})", times))
             if case.n_features == 64:
-                with threadpool_limits(n_threads, user_api="blas"):
-                    todo = pipelines(case, n_threads)
-                    times = interleave(todo, repeats, clock_of(n_threads))
+                times = pipelines(case, n_threads, repeats)
                 name = f"64 with Ridge: fit and predict ({case.dtype})"
                 rows.append(_short_row(name, times))
     title = f"Time to transform 20,000 rows to 1,024 features, {n_threads} thread"
     title += "s" * (n_threads > 1) + ", and speed-up over RBFSampler"
     return Table(title, ["input columns", *SHORT_MAPS], rows)
+
+
+def pipelines(case, n_threads, repeats):
+    """Return seconds of fit and predict of each map with Ridge behind it."""
+    X, y = make_rows(case)
+    maps = make_maps(case, gamma_of(X), SHORT_MAPS, n_threads)
+    models = {name: make_pipeline(sampler, Ridge()) for name, sampler in maps.items()}
+    todo = {name: lambda m=m: m.fit(X, y).predict(X) for name, m in models.items()}
+    return groups.timed(todo, repeats, n_threads)
 
 
 def _short_row(name, times):
@@ -98,27 +82,21 @@ def _short_row(name, times):
 
 
 def measure_grid(cases, threads, repeats):
-    """Return the tables of transform and fit, and the medians of each."""
-    tables, medians = [], {}
-    progress = tqdm(total=2 * len(cases) * len(threads), file=sys.stderr)
+    """Return the tables of transform and fit, and the medians of the last transform."""
+    tables = []
     for n_threads in threads:
-        clock = clock_of(n_threads)
+        transform, fit = {}, {}
         name = f"{n_threads} thread{'s' * (n_threads > 1)}"
-        for what, candidates in (("transform", transforms), ("fit", fits)):
-            results = medians[n_threads, what] = {}
-            for case in cases:
-                progress.set_description(f"{what}, {case}")
-                with threadpool_limits(n_threads, user_api="blas"):
-                    todo = candidates(case, n_threads)
-                    results[case] = interleave(todo, repeats, clock)
-                progress.update()
+        for case in tqdm(cases, desc=name, file=sys.stderr):
+            X, _ = make_rows(case)
+            maps = make_maps(case, gamma_of(X), n_jobs=n_threads)
+            fits = {each: partial(sampler.fit, X) for each, sampler in maps.items()}
+            fit[case] = groups.timed(fits, repeats, n_threads)
+            todo = groups.transforms(maps, X)
+            transform[case] = groups.timed(todo, repeats, n_threads)
+        for what, results in (("transform", transform), ("fit", fit)):
             tables.append(against_baseline(f"{what}, {name}", results, BASELINE))
-    return tables, medians
-
-
-def clock_of(n_threads):
-    """Return the clock: processor time ignores what else runs, but adds threads up."""
-    return time.process_time if n_threads == 1 else time.perf_counter
+    return tables, transform
 
 
 def averages(quick, repeats):
@@ -145,6 +123,24 @@ def gaussian(distances):
     return np.exp(-0.5 * np.square(SIGMA * distances))
 
 
+class DensityClassifier:
+    """The exact Nadaraya-Watson classifier by Bayes: one KernelDensity a class."""
+
+    def fit(self, X, y):
+        """Fit one density a class."""
+        labels, counts = np.unique(y, return_counts=True)
+        self._log_prior = np.log(counts / len(y))
+        self._densities = [
+            KernelDensity(bandwidth=1 / SIGMA).fit(X[y == label]) for label in labels
+        ]
+        return self
+
+    def predict_proba(self, X):
+        """Return density times prior, normalised."""
+        scores = [density.score_samples(X) for density in self._densities]
+        return softmax(np.transpose(scores) + self._log_prior, axis=1)
+
+
 def _exact_averages(quick, repeats):
     n_train, n_queries = (1800, 200) if quick else (18000, 2000)
     X, y = make_classes(n_train + n_queries)
@@ -153,7 +149,7 @@ def _exact_averages(quick, repeats):
         "NadarayaWatsonClassifier": NadarayaWatsonClassifier(
             sigma=SIGMA, calibrate=False
         ),
-        "one KernelDensity per class": DensityClassifier(1 / SIGMA),
+        "one KernelDensity per class": DensityClassifier(),
         "KNeighborsClassifier": KNeighborsClassifier(n_train, weights=gaussian),
     }
     fitted = {n: c.fit(X[:n_train], y[:n_train]) for n, c in classifiers.items()}
@@ -171,15 +167,6 @@ def _exact_averages(quick, repeats):
     columns = ["exact estimator", "predict_proba", "ratio", "largest difference"]
     title = f"{n_train:,} rows, {n_queries:,} queries, 26 classes, float32"
     return Table(title, columns, rows)
-
-
-def peak_bytes(function):
-    """Return the largest memory that a call holds beyond what there was."""
-    tracemalloc.start()
-    function()
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    return peak
 
 
 def fit_batches(model, X, y):
@@ -204,7 +191,7 @@ def _averages_of_features(quick, repeats):
         fits = {n: lambda n=n, m=model: m.fit(X[:n], y[:n]) for n in sizes}
         short, long = groups.timed(fits, repeats).values()
         batches = [lambda n=n, m=model: fit_batches(m, X[:n], y[:n]) for n in sizes]
-        peaks = [f"{peak_bytes(fit) / 2**20:.0f} MiB" for fit in batches]
+        peaks = [f"{traced_peak(fit):.0f} MiB" for fit in batches]
         predict = {"predict": lambda m=model: m.predict(queries)}
         (seconds,) = groups.timed(predict, repeats).values()
         rows.append(
@@ -264,8 +251,8 @@ def parse(arguments=None):
     parser.add_argument(
         "--cases",
         default="default",
-        help=f"one grid of {', '.join(CASES)}, or groups, with commas between; full "
-        "adds d = 784 and 4096 columns to the default, quick is one small case",
+        help=f"one grid of {', '.join(CASES)}, or groups, with commas between; quick "
+        "is one small case",
     )
     parser.add_argument(
         "--quick", action="store_true", help="small sizes, to see that groups run"
@@ -294,12 +281,12 @@ def main():
     warnings.filterwarnings("ignore", "n_components > n_samples")  # Nystroem
     if args.grid:
         repeats = args.repeats or 7
-        tables, medians = measure_grid(CASES[args.grid], args.threads, repeats)
+        tables, transform = measure_grid(CASES[args.grid], args.threads, repeats)
         last = args.threads[-1]
-        facts = header(args.threads, repeats, clock_of(last))
+        facts = header(args.threads, repeats, groups.clock_of(last))
         report(tables, facts, "transform.inc" if args.write else None)
         if args.write:
-            table = short_table(medians[last, "transform"], last, repeats)
+            table = short_table(transform, last, repeats)
             report([table], facts, "short.inc")
     report_groups(args.groups, args.quick, args.repeats, args.write)
 

@@ -5,9 +5,8 @@ of repetitions, and returns tables; its docstring goes above the first of them.
 """
 
 import copy
-import multiprocessing
+import os
 import pickle
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,9 +14,9 @@ import time
 import warnings
 from functools import partial
 from itertools import product
+from timeit import timeit
 
 import numpy as np
-from joblib import cpu_count
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingRegressor
@@ -28,7 +27,6 @@ from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
 from sklearn_crt import (
-    LearnedMetric,
     NadarayaWatsonClassifier,
     RandomFeatureRidge,
     TrigRBFSampler,
@@ -49,8 +47,6 @@ from .cases import (
     Case,
     fitted_maps,
     five_columns,
-    gamma_of,
-    make_maps,
     make_rows,
     of_sizes,
 )
@@ -61,10 +57,15 @@ N_CALLS = 20  # of a few microseconds, timed together
 N_ROWS = 1000  # of products with frequencies
 
 
-def timed(candidates, repeats):
-    """Return median processor seconds, with one thread of BLAS."""
-    with threadpool_limits(1, user_api="blas"):
-        return interleave(candidates, repeats, time.process_time)
+def timed(candidates, repeats, n_threads=1):
+    """Return median seconds, with so many threads of BLAS."""
+    with threadpool_limits(n_threads, user_api="blas"):
+        return interleave(candidates, repeats, clock_of(n_threads))
+
+
+def clock_of(n_threads):
+    """Return the clock: processor time ignores what else runs, but adds threads up."""
+    return time.process_time if n_threads == 1 else time.perf_counter
 
 
 def transforms(maps, X):
@@ -85,7 +86,9 @@ def one_row(quick, repeats):
             (predictions, "predict", models),
         ):
             calls = {
-                name: repeated(getattr(estimator, method), X[:1])
+                name: partial(
+                    timeit, partial(getattr(estimator, method), X[:1]), number=N_CALLS
+                )
                 for name, estimator in estimators.items()
             }
             seconds = timed(calls, repeats)
@@ -96,16 +99,6 @@ def one_row(quick, repeats):
         against_baseline(title, results, BASELINE, "microseconds")
         for title, results in zip(titles, (rows, predictions), strict=True)
     ]
-
-
-def repeated(call, row):
-    """Return a function without arguments that calls another a few times."""
-
-    def calls():
-        for _ in range(N_CALLS):
-            call(row)
-
-    return calls
 
 
 def small(quick, repeats):
@@ -130,20 +123,7 @@ def sparse_rows(quick, repeats):
             label = f"{case}, density {density}"
             maps = fitted_maps(case, X, SPARSE_MAPS)
             results[label] = timed(transforms(maps, X), repeats)
-    table = against_baseline("transform, sparse rows", results, BASELINE)
-    return [table, sparse_fits(quick, repeats)]
-
-
-def sparse_fits(quick, repeats):
-    """Time ``fit`` on sparse rows as of text, with 20,000 columns."""
-    results = {}
-    for n_components in (64,) if quick else (200, 1000):
-        case = Case(*((100, 500) if quick else (2000, 20000)), n_components, "float64")
-        X = make_sparse(case, 0.003)
-        maps = make_maps(case, gamma_of(X), SPARSE_MAPS)
-        fits = {name: partial(sampler.fit, X) for name, sampler in maps.items()}
-        results[str(case)] = timed(fits, repeats)
-    return against_baseline("fit, sparse rows", results, BASELINE)
+    return [against_baseline("transform, sparse rows", results, BASELINE)]
 
 
 def make_sparse(case, density):
@@ -213,23 +193,23 @@ def searches(quick, repeats):
     sigmas, counts = np.geomspace(0.05, 1.6, 10), [128, 256, 512]
     pipe = make_pipeline(TrigRBFSampler(random_state=0), Ridge())
     sigma, count = (f"trigrbfsampler__{name}" for name in ("sigma", "n_components"))
-    whole = GridSearchCV(pipe, {sigma: sigmas, count: counts})
+    grid = {sigma: sigmas, count: counts}
     few = GridSearchCV(pipe, {sigma: sigmas, count: counts[:1]})
 
     def few_then_many(X, y):
         best = few.fit(X, y).best_params_
         return clone(pipe).set_params(**best | {count: counts[-1]}).fit(X, y)
 
-    folder = tempfile.TemporaryDirectory()
-    kept = clone(pipe).set_params(memory=folder.name)
+    def with_memory(X, y):
+        with tempfile.TemporaryDirectory() as folder:
+            kept = clone(pipe).set_params(memory=folder)
+            return GridSearchCV(kept, grid).fit(X, y)
+
     ridge = RandomFeatureRidge(random_state=0)
     ways = {
-        "grid search of a pipeline": whole.fit,
-        "the same with memory": GridSearchCV(kept, whole.param_grid).fit,
+        "grid search of a pipeline": GridSearchCV(pipe, grid).fit,
+        "the same with memory": with_memory,
         "sigma with 128 features, then 512": few_then_many,
-        "grid search of RandomFeatureRidge": GridSearchCV(
-            ridge, {"sigma": sigmas, "n_components": counts}
-        ).fit,
         "RandomFeatureRidge": ridge.fit,
         "RandomFeatureRidge, n_components=512": clone(ridge)
         .set_params(n_components=512)
@@ -238,14 +218,7 @@ def searches(quick, repeats):
     train, test = slice(n_rows), slice(n_rows, None)
     scores = {n: f(X[train], y[train]).score(X[test], y[test]) for n, f in ways.items()}
     fits = {name: partial(fit, X[train], y[train]) for name, fit in ways.items()}
-
-    def with_empty_memory():
-        shutil.rmtree(f"{folder.name}/joblib", ignore_errors=True)
-        ways["the same with memory"](X[train], y[train])
-
-    fits["the same with memory"] = with_empty_memory
     seconds = timed(fits, repeats)
-    folder.cleanup()
     rows = [[n, f"{seconds[n]:.2f}", f"{scores[n]:.3f}"] for n in ways]
     title = f"Selecting parameters on {n_rows:,} rows"
     return [Table(title, ["way", "seconds", "R²"], rows)]
@@ -256,8 +229,7 @@ def waits(quick, repeats):
 
     The import beside that of scikit-learn's linear models, in a process of its own; a
     fit on Dask beside partial_fit on the same blocks in memory; predictions of models
-    for raw tables beside those of ridge. Then, by the clock, small fits with two
-    threads of BLAS while other processes occupy the machine.
+    for raw tables beside those of ridge.
     """
     rows = [
         imports(repeats),
@@ -265,25 +237,26 @@ def waits(quick, repeats):
         table_predictions(quick, min(repeats, 3)),
     ]
     columns = ["what", "beside it", "seconds", "seconds beside it"]
-    tables = [Table("Imports, Dask and predictions, one thread", columns, rows)]
-    return [*tables, busy_fits(repeats)]
+    return [Table("Imports, Dask and predictions, one thread", columns, rows)]
 
 
 def imports(repeats):
     """Return the line of what an import adds to that of scikit-learn."""
     both = {"ours": "import sklearn.linear_model, sklearn_crt"}
     both["other"] = "import sklearn.linear_model"
-    seconds = {name: [] for name in both}
-    for repetition in range(repeats + 1):
-        for name, statement in both.items():
-            code = f"import time; {statement}; print(time.process_time())"
-            command = [sys.executable, "-c", code]
-            run = subprocess.run(command, capture_output=True, text=True, check=True)
-            if repetition > 0:  # the first reads files that are not yet in memory
-                seconds[name].append(float(run.stdout))
-    ours, other = (float(np.median(seconds[name])) for name in both)
+    calls = {
+        name: partial(subprocess.run, [sys.executable, "-c", statement], check=True)
+        for name, statement in both.items()
+    }
+    seconds = interleave(calls, repeats, seconds_of_children)
+    ours, other = seconds["ours"], seconds["other"]
     names = "import sklearn_crt, after scikit-learn", "import sklearn.linear_model"
     return [*names, f"{ours - other:.3f}", f"{other:.2f}"]
+
+
+def seconds_of_children():
+    """Return the processor seconds of the processes that this one has waited for."""
+    return os.times().children_user + os.times().children_system
 
 
 def dask_fit(quick, repeats):
@@ -326,35 +299,6 @@ def table_predictions(quick, repeats):
     seconds = timed(calls, repeats)
     names = f"{n_queries:,} predictions of TableRegressor, fitted to {n_rows:,} rows"
     return [names, "RandomFeatureRidge", *(f"{each:.2f}" for each in seconds.values())]
-
-
-def occupy():
-    """Use a processor until the process is stopped."""
-    while True:
-        pass
-
-
-def busy_fits(repeats):
-    """Return the table of small fits while all processors are in use."""
-    X, y = five_columns(240, 5)
-    models = [LearnedMetric(random_state=0), RandomFeatureRidge(random_state=0)]
-    models += [TableRegressor(random_state=0), HistGradientBoostingRegressor()]
-    fits = {type(model).__name__: partial(model.fit, X, y) for model in models}
-    start = multiprocessing.get_context("spawn").Process
-    others = [start(target=occupy, daemon=True) for _ in range(2 * cpu_count())]
-    for process in others:
-        process.start()
-    try:
-        seconds = {}
-        for n_threads in (1, 2):
-            with threadpool_limits(n_threads, user_api="blas"):
-                seconds[n_threads] = interleave(fits, repeats, time.perf_counter)
-    finally:
-        for process in others:
-            process.terminate()
-    columns = ["fit of 240 x 5 rows", "one thread of BLAS", "two threads"]
-    rows = [[name, *(f"{seconds[n][name]:.2f}" for n in (1, 2))] for name in fits]
-    return Table("Seconds on a busy machine", columns, rows)
 
 
 def sizes_of(ours, other):

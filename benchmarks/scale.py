@@ -14,6 +14,7 @@ to a million rows, it has the largest difference of these predictions from those
 ``--cache`` keeps what was measured.
 """
 
+import json
 import logging
 import os
 import signal
@@ -21,12 +22,14 @@ import sys
 import threading
 import time
 from functools import partial
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 from tqdm import tqdm
 
 from .cases import five_columns
-from .commands import Command, Results, result_alone
+from .commands import Command, result_alone
 from .costs import N_QUERIES, D, peak_memory
 from .tables import Table
 
@@ -37,6 +40,24 @@ CALLS = {
 LIMITS = 0.0, 1.5  # between the targets of three classes
 KILLED_AFTER = 0.4  # of the time without a loss
 N_WORKERS, MOST_IN_MEMORY = 2, 10**6
+
+
+class Results:
+    """Results by keys, in a file if one is named."""
+
+    def __init__(self, path=""):
+        self._path, self._kept = Path(path) if path else None, {}
+        if self._path is not None and self._path.exists():
+            self._kept = json.loads(self._path.read_text())
+
+    def get(self, key, measure):
+        """Return what is kept for a key; measure and keep it if necessary."""
+        key = "|".join(map(str, key))
+        if key not in self._kept:
+            self._kept[key] = measure()
+            if self._path is not None:
+                self._path.write_text(json.dumps(self._kept, indent=0))
+        return self._kept[key]
 
 
 def new_model(name):
@@ -70,23 +91,15 @@ def outputs(model, name):
 
 
 def fit_in_memory(name, n_rows, block):
-    """Return seconds, memory in MiB, predictions and score of a fit in this process."""
+    """Return processor seconds and predictions of a fit in this process."""
     blocks = [block_of_rows(block, (i, 0)) for i in range(n_rows // block)]
     rows = np.concatenate(blocks)
     X, y = np.ascontiguousarray(rows[:, :D]), targets_of(rows, name)
     del blocks, rows
-    start = time.perf_counter(), time.process_time()
+    start = time.process_time()
     model = new_model(name).fit(X, y)
-    seconds = time.perf_counter() - start[0]
-    processor = time.process_time() - start[1]
-    predictions, score = outputs(model, name)
-    return {
-        "seconds": seconds,
-        "processor": processor,
-        "worker": peak_memory(),
-        "predictions": predictions,
-        "score": score,
-    }
+    processor = time.process_time() - start
+    return {"processor": processor, "predictions": outputs(model, name)[0]}
 
 
 def kill_a_worker(client, seconds, killed):
@@ -157,7 +170,7 @@ def difference(found, expected):
 
 
 def lines_of(results, name, n_rows, block):
-    """Return a line of each table."""
+    """Return a line of each table, {column: text}."""
 
     def measured(function, *options):
         key = function.__name__, name, n_rows, block, "killed" * bool(options)
@@ -166,22 +179,29 @@ def lines_of(results, name, n_rows, block):
 
     fit = measured(fit_on_cluster)
     again = measured(fit_on_cluster, KILLED_AFTER * fit["seconds"])
-    killed = f"{again['seconds']:,.0f}"
-    lost = difference(again["predictions"], fit["predictions"])
     alone = apart = "not run"
     if n_rows <= MOST_IN_MEMORY:
         in_memory = measured(fit_in_memory)
         alone = f"{in_memory['processor']:,.1f}"
         apart = difference(fit["predictions"], in_memory["predictions"])
-    start = [f"``{CALLS[name]}``", f"{n_rows:,}"]
-    costs = [
-        f"{fit['seconds']:,.0f}",
-        f"{fit['processor']:,.0f}",
-        f"{1e6 * fit['processor'] / n_rows:.1f}",
-        f"{fit['worker']:,.0f}",
-        f"{fit['client']:,.0f}",
-    ]
-    return [*start, *costs], [*start, killed, lost, alone, apart, f"{fit['score']:.3f}"]
+    start = {"estimator": f"``{CALLS[name]}``", "rows": f"{n_rows:,}"}
+    costs = start | {
+        "time, s": f"{fit['seconds']:,.0f}",
+        "processor time, s": f"{fit['processor']:,.0f}",
+        "µs per row": f"{1e6 * fit['processor'] / n_rows:.1f}",
+        "worker, MiB": f"{fit['worker']:,.0f}",
+        "scheduler, MiB": f"{fit['client']:,.0f}",
+    }
+    checks = start | {
+        "time with a worker killed, s": f"{again['seconds']:,.0f}",
+        "difference with a worker killed": difference(
+            again["predictions"], fit["predictions"]
+        ),
+        "processor time in memory, s": alone,
+        "difference from a fit in memory": apart,
+        "score": f"{fit['score']:.3f}",
+    }
+    return costs, checks
 
 
 def scale(rows=(10**6, 10**7, 10**8), block=250_000, cache=""):
@@ -192,35 +212,13 @@ def scale(rows=(10**6, 10**7, 10**8), block=250_000, cache=""):
     if any(n_rows % block for n_rows in rows):
         sys.exit(f"--rows must be multiples of --block, {block}")
     results = Results(cache)
-    cases = [(name, n_rows) for n_rows in sorted(rows) for name in CALLS]
-    found = {
-        case: lines_of(results, *case, block)
-        for case in tqdm(cases, desc="fits", file=sys.stderr)
-    }
-    costs = [
-        "estimator",
-        "rows",
-        "time, s",
-        "processor time, s",
-        "µs per row",
-        "worker, MiB",
-        "scheduler, MiB",
-    ]
-    checks = [
-        "estimator",
-        "rows",
-        "time with a worker killed, s",
-        "difference with a worker killed",
-        "processor time in memory, s",
-        "difference from a fit in memory",
-        "score",
-    ]
-    by_model = [found[name, n_rows] for name in CALLS for n_rows in rows]
+    cases = tqdm(list(product(CALLS, rows)), desc="fits", file=sys.stderr)
+    found = [lines_of(results, *case, block) for case in cases]
     cluster = f"{N_WORKERS} Dask workers, {D} columns in float32"
     titles = f"Time and memory of a fit with {cluster}", f"Checks with {cluster}"
     tables = [
-        Table(title, columns, list(lines))
-        for title, columns, lines in zip(titles, (costs, checks), zip(*by_model))
+        Table(title, list(lines[0]), [list(line.values()) for line in lines])
+        for title, lines in zip(titles, zip(*found))
     ]
     versions = f"dask {dask.__version__}, distributed {distributed.__version__}"
     return tables, [versions]

@@ -106,12 +106,10 @@ def measure(name, X, X_test, y, y_test, n_frequencies):
 
     sampler.set_params(sigma=sigma, n_components=2 * n_frequencies).fit(X[:1])
     n_held_out = len(X) // 10
-    gram, moments, penalty, scores = fit_and_validate(sampler, X, y, n_held_out)
+    gram, moments, penalty, _ = fit_and_validate(sampler, X, y, n_held_out)
     add_rows(sampler, X[-n_held_out:], y[-n_held_out:], gram, moments)
     found = score(sampler, X_test, y_test, solve(gram, moments, penalty))
     seconds = time.process_time() - start
-    print(name, {k: round(v, 2) for k, v in validation.items()}, file=sys.stderr)
-    print(name, {k: round(v, 2) for k, v in scores.items()}, file=sys.stderr)
     chosen = [f"{sigma:g}", f"{penalty:g}"]
     return [name, f"{found:.2f}", PAPER[name], *chosen, f"{seconds:.0f}"]
 

@@ -8,8 +8,10 @@ so that other versions of it can be measured.
 import platform
 import shlex
 import sys
+import tracemalloc
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +23,7 @@ from threadpoolctl import threadpool_info
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "doc" / "benchmarks"
 UNITS = {"milliseconds": 1e3, "microseconds": 1e6}
+MEAN = {"mean": partial(np.nanmean, axis=0)}
 
 
 def interleave(candidates, repeats, clock, *, summary=np.median):
@@ -39,6 +42,15 @@ def interleave(candidates, repeats, clock, *, summary=np.median):
             if repetition > 0:  # the first is a warm-up
                 seconds[name].append(clock() - start)
     return {name: float(summary(times)) for name, times in seconds.items()}
+
+
+def traced_peak(function):
+    """Return the largest memory that a call holds beyond what there was, in MiB."""
+    tracemalloc.start()
+    function()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak / 2**20
 
 
 def processor():
@@ -129,11 +141,20 @@ def against_baseline(title, results, baseline, unit="milliseconds"):
     return Table(title, ["rows x input columns to features, dtype", *names], rows)
 
 
-def table_of_means(title, columns, found, digits):
-    """Return the table of the numbers of each data set, and of their means."""
-    means = {**found, "mean": np.nanmean(list(found.values()), axis=0)}
-    rows = [[name, *(f"{v:.{digits}f}" for v in vs)] for name, vs in means.items()]
+def table_of_sets(title, columns, found, digits, summaries=MEAN):
+    """Return the table of the numbers of each data set, and of functions of them all.
+
+    The functions get an array with a row for each data set, and return a row.
+    """
+    numbers = np.array(list(found.values()))
+    lines = found | {name: of_all(numbers) for name, of_all in summaries.items()}
+    rows = [[name, *(f"{v:.{digits}f}" for v in vs)] for name, vs in lines.items()]
     return Table(title, ["data set", *columns], rows)
+
+
+def geometric_mean(numbers):
+    """Return the geometric mean over the first axis."""
+    return np.exp(np.mean(np.log(numbers), axis=0))
 
 
 def command_line():

@@ -7,7 +7,6 @@
 * evidence: local linear regression in each candidate of a metric, beside boosting
 * tables: mixed tables, with categories and missing values, beside boosting
 * ridge_tables: ridge on features beside other models
-* linear_models: ridge on features beside Nystroem and boosting
 * coverage: intervals on tables, by similarity to the training rows, and shifted
 * log_losses: class probabilities of averages and local fits beside boosting and ridge
 
@@ -16,9 +15,10 @@ most. Sets of UCI come from the folder SKLEARN_CRT_DATA.
 """
 
 import inspect
+import warnings
 
 from ..commands import Command, command_parser
-from . import averages, coverage, linear, metric, mixed, probabilities, ridge_tables
+from . import averages, coverage, metric, mixed, probabilities, ridge_tables
 
 CHOICES = (
     Command(
@@ -56,11 +56,6 @@ CHOICES = (
         "log_losses.inc",
         {"splits": 1, "sets": ("wifi", "rare_phoneme")},
     ),
-    Command(
-        linear.linear_models,
-        "linear_models.inc",
-        {"widths": (50,), "seeds": 1, "sets": ("letter",)},
-    ),
 )
 
 
@@ -77,6 +72,7 @@ def main():
         )
         choice.add_options(one)
     args = parser.parse_args()
+    warnings.simplefilter("ignore")  # of models as constructed, on any table
     {choice.name: choice for choice in CHOICES}[args.name].run(args)
 
 

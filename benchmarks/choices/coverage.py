@@ -1,14 +1,11 @@
 """Tables of the coverage of prediction intervals, with and without covariate shift."""
 
-import sys
-import warnings
+from functools import partial
 
 import numpy as np
-from scipy.stats import norm
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.pipeline import make_pipeline
-from tqdm import tqdm
 
 from sklearn_crt import (
     LearnedMetric,
@@ -16,9 +13,18 @@ from sklearn_crt import (
     NadarayaWatsonRegressor,
     RandomFeatureRidge,
 )
+from sklearn_crt.inspection import predict_interval
 
-from ..tables import table_of_means
-from .splits import REGRESSION, shift_along_target, some_rows_of, split_of
+from ..tables import table_of_sets
+from .ridge_models import Process, is_inside
+from .splits import (
+    REGRESSION,
+    sets_here,
+    shift_along_target,
+    some_rows_of,
+    split_of,
+    splits_of,
+)
 
 SHIFTS = "airfoil", "concrete", "parkinsons", "protein", "housing", "elevators"
 SHIFTS += "energy", "stock", "wine", "pendulum"
@@ -30,22 +36,17 @@ FEW_TEST, MORE = 50, 3  # with fewer test rows, so many times as many splits
 LENGTH_SCALES = 1e-2, 1e3  # bounds
 
 
-class Process:
-    """An exact Gaussian process with a length scale for each column."""
+class ChosenProcess(Process):
+    """A Gaussian process whose kernel is chosen on a sample of the rows."""
 
     def fit(self, X, y):
-        """Choose the kernel on a sample of the rows, and fit to all of them."""
+        """Choose the kernel, with a length scale for each column, and fit."""
         d = X.shape[1]
         kernel = ConstantKernel() * RBF(np.full(d, d**0.5), LENGTH_SCALES)
-        model = GaussianProcessRegressor(kernel + WhiteKernel())
-        model.fit(*some_rows_of(X, y, MOST_PROCESS, 0))
-        self._model = GaussianProcessRegressor(model.kernel_, optimizer=None).fit(X, y)
-        return self
-
-    def predict_quantiles(self, X, levels):
-        """Return quantiles of the normal distribution of each target."""
-        mean, std = self._model.predict(X, return_std=True)
-        return mean[:, None] + std[:, None] * norm.ppf(levels)
+        few = GaussianProcessRegressor(kernel + WhiteKernel())
+        few.fit(*some_rows_of(X, y, MOST_PROCESS, 0))
+        self.set_params(kernel=few.kernel_, optimizer=None)
+        return super().fit(X, y)
 
 
 OF_LOCAL_FITS = "Coverage of intervals, local linear regression (%)"
@@ -73,26 +74,24 @@ def coverage(splits=3, rows=2000, sets=REGRESSION):
     most correlated with the target, at most 1500, and the test rows the others.
     """
     inside, scores, deciles, shifted = {}, {}, {}, {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name in tqdm(sets, file=sys.stderr):
-            first = split_of(name, 0)
-            n_splits = splits * (MORE if len(first[-1]) < FEW_TEST else 1)
-            tables = [first, *(split_of(name, split) for split in range(1, n_splits))]
-            found = [_scores(table, rows) for table in tables]
-            inside[name], scores[name], deciles[name] = (
-                np.nanmean(part, axis=0) for part in zip(*found, strict=True)
-            )
-        for name in tqdm([name for name in SHIFTS if name in sets], file=sys.stderr):
-            shifted[name] = _shift_scores(*shift_along_target(name))
+    for name, first in sets_here(sets, partial(split_of, split=0)):
+        n_splits = splits * (MORE if len(first[-1]) < FEW_TEST else 1)
+        tables = splits_of(split_of, n_splits)(name)
+        found = [_scores(table, rows) for table in tables]
+        inside[name], scores[name], deciles[name] = (
+            np.nanmean(part, axis=0) for part in zip(*found, strict=True)
+        )
+    shifts = [name for name in SHIFTS if name in sets]
+    for name, table in sets_here(shifts, shift_along_target):
+        shifted[name] = _shift_scores(*table)
     requested = [f"{100 * level:.0f} %" for level in REQUESTED]
     columns = [f"{name}, {what}" for name in NAMES for what in ("inside", "width")]
     tenths = [str(k + 1) for k in range(N_DECILES)]
     return [
-        table_of_means(OF_LOCAL_FITS, requested, inside, 1),
-        table_of_means("Interval score of 90 % intervals", NAMES, scores, 2),
-        table_of_means(BY_SIMILARITY, tenths, deciles, 0),
-        table_of_means(SHIFTED, columns, shifted, 2),
+        table_of_sets(OF_LOCAL_FITS, requested, inside, 1),
+        table_of_sets("Interval score of 90 % intervals", NAMES, scores, 2),
+        table_of_sets(BY_SIMILARITY, tenths, deciles, 0),
+        table_of_sets(SHIFTED, columns, shifted, 2),
     ]
 
 
@@ -102,18 +101,8 @@ def _models():
         "local linear": make_pipeline(metric, LocalLinearRegressor()),
         "averages": make_pipeline(metric, NadarayaWatsonRegressor()),
         "ridge": RandomFeatureRidge(random_state=0),
-        "Gaussian process": Process(),
+        "Gaussian process": ChosenProcess(),
     }
-
-
-def _quantiles(model, X, levels):
-    if hasattr(model, "steps"):
-        return model[-1].predict_quantiles(model[:-1].transform(X), levels)
-    return model.predict_quantiles(X, levels)
-
-
-def _is_inside(ends, y):
-    return (ends[..., 0] <= y) & (y <= ends[..., 1])
 
 
 def _scores(table, rows):
@@ -125,19 +114,20 @@ def _scores(table, rows):
     for name, model in _models().items():
         model.fit(X, y)
         if name == "local linear":
-            levels = [0.5 + side * c / 2 for c in REQUESTED for side in (-1, 1)]
-            ends = _quantiles(model, X_test, levels).reshape(len(y_test), -1, 2)
-            is_inside = _is_inside(ends, y_test[:, None])
-            inside = 100 * is_inside.mean(axis=0)
+            known = [
+                is_inside(predict_interval(model, X_test, coverage=c), y_test)
+                for c in REQUESTED
+            ]
+            inside = 100 * np.mean(known, axis=1)
             similar = model[-1].score_samples(model[:-1].transform(X_test))
             tenth = np.argsort(np.argsort(similar, kind="stable")) * N_DECILES
             tenth //= len(y_test)
-            at_90 = is_inside[:, REQUESTED.index(0.9)]
+            at_90 = known[REQUESTED.index(0.9)]
             deciles = [
                 100 * at_90[tenth == k].mean() if np.any(tenth == k) else np.nan
                 for k in range(N_DECILES)
             ]
-        low, high = _quantiles(model, X_test, [0.05, 0.95]).T
+        low, high = predict_interval(model, X_test, coverage=0.9).T
         outside = np.maximum(low - y_test, 0) + np.maximum(y_test - high, 0)
         scores.append(np.mean(high - low + 20 * outside))
     return inside, scores, deciles
@@ -147,7 +137,7 @@ def _shift_scores(X, y, X_test, y_test):
     """Return the percentage inside and the median width of each model."""
     found = []
     for model in _models().values():
-        ends = _quantiles(model.fit(X, y), X_test, [0.05, 0.95])
-        found.append(100 * _is_inside(ends, y_test).mean())
+        ends = predict_interval(model.fit(X, y), X_test, coverage=0.9)
+        found.append(100 * is_inside(ends, y_test).mean())
         found.append(np.median(ends[:, 1] - ends[:, 0]))
     return np.array(found)

@@ -1,60 +1,61 @@
 """Tables with categories and missing values: kernels beside boosting."""
 
 import importlib.util
-import sys
 import time
-import warnings
 from functools import partial
 
 import numpy as np
 import pandas as pd
-from sklearn.datasets import fetch_covtype
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
 from sklearn.metrics import accuracy_score, log_loss, mean_squared_error, r2_score
 from sklearn.model_selection import train_test_split
-from tqdm import tqdm
 
 from sklearn_crt import AnovaSampler, RandomFeatureRidge, RandomFeatureRidgeClassifier
 from sklearn_crt.tables import TableClassifier, TableRegressor
 
-from ..commands import Results
 from ..tables import Table
-from .splits import MOST_TEST, REGRESSION, data_file, some_rows_of, split_of
+from .splits import (
+    MOST_TEST,
+    REGRESSION,
+    data_file,
+    sets_here,
+    some_rows_of,
+    split_of,
+    splits_of,
+)
 
 ADULT = "age workclass fnlwgt education education_num marital occupation relationship"
 ADULT += " race sex gain loss hours country income"
-# file, target (None: the last column), columns left out because they tell the target
+# file and target (None: the last column)
 LABELS = {
-    "adult": ("adult", "income", []),
-    "attrition": ("attrition", "Attrition", []),
-    "credit": ("credit_data", "Status", []),
-    "churn": ("mlc_churn", "churn", []),
-    "lending": ("lending_club", "Class", []),
-    "german": ("german", None, []),
-    "hpc": ("hpc_data", "class", []),
-    "arrests": ("Arrests", "released", []),
-    "chile": ("Chile", "vote", []),
-    "titanic": ("TitanicSurvival", "survived", []),
+    "adult": ("adult", "income"),
+    "attrition": ("attrition", "Attrition"),
+    "credit": ("credit_data", "Status"),
+    "churn": ("mlc_churn", "churn"),
+    "lending": ("lending_club", "Class"),
+    "german": ("german", None),
+    "hpc": ("hpc_data", "class"),
+    "arrests": ("Arrests", "released"),
+    "chile": ("Chile", "vote"),
+    "titanic": ("TitanicSurvival", "survived"),
 }
 NUMBERS = {
-    "diamonds": ("diamonds", "price", []),
-    "ames": ("ames", "Sale_Price", []),
-    "wage": ("Wage", "wage", ["logwage"]),
-    "computers": ("Computers", "price", []),
-    "loans": (
-        "loans_full_schema",
-        "interest_rate",
-        ["grade", "sub_grade", "emp_title"],
-    ),
-    "slid": ("SLID", "wages", []),
-    "imports": ("auto_imports", None, []),
-    "nmes": ("NMES1988", "visits", []),
+    "diamonds": ("diamonds", "price"),
+    "ames": ("ames", "Sale_Price"),
+    "wage": ("Wage", "wage"),
+    "computers": ("Computers", "price"),
+    "loans": ("loans_full_schema", "interest_rate"),
+    "slid": ("SLID", "wages"),
+    "imports": ("auto_imports", None),
+    "nmes": ("NMES1988", "visits"),
 }
+# columns that tell the target, and one that has nearly as many values as rows
+LEFT_OUT = {"wage": ["logwage"], "loans": ["grade", "sub_grade", "emp_title"]}
 # further tables of up to LARGE_ROWS rows, with another name for the same file
-LARGE = {"adult-large": "adult", "diamonds-large": "diamonds", "covtype": "covtype"}
+LARGE = {"adult-large": "adult", "diamonds-large": "diamonds"}
 LARGE_ROWS = 50_000
 PACKAGES = {  # of the models that are left out where they are not installed
     "CatBoost": "catboost",
@@ -63,7 +64,6 @@ PACKAGES = {  # of the models that are left out where they are not installed
     "skrub": "skrub",
 }
 NAMES = "boosting", *PACKAGES, "ANOVA", "blend"
-OWN = {"ANOVA", "blend"}
 
 
 def tables(
@@ -71,12 +71,11 @@ def tables(
     seeds=2,
     sets=(*LABELS, *NUMBERS, *REGRESSION, *LARGE),
     methods=NAMES,
-    cache="",
 ):
     """Tables with categories and missing values, and plain tables of numbers.
 
     Eighteen mixed tables, raw (70 % of at most 3000 rows for training), twelve tables
-    of numbers with fixed splits (at most 3000 rows for training), and three tables of
+    of numbers with fixed splits (at most 3000 rows for training), and two tables of
     up to 50,000 rows (70 % for training). The score is accuracy for labels and R2 for
     numbers, in percent. Skewed positive targets are replaced by their logarithms. All
     models are as constructed; boosting, CatBoost and LightGBM are told which columns
@@ -84,32 +83,20 @@ def tables(
     tabular_pipeline, which ends in boosting. Models that are not installed are left out
     (the dependency group ``models`` has them). Seconds are those of the processor, for
     fitting and predicting with one thread.
-
-    With --cache results are also written to a file, from which those of the other
-    models are read the next time.
     """
-    return _report(*_found(rows, seeds, sets, methods, Results(cache)))
+    return _report(*_found(rows, seeds, sets, methods))
 
 
-def _found(rows, seeds, sets, methods, results):
+def _found(rows, seeds, sets, methods):
     """Return the means of all measures by table and model, and the models."""
     found, names = {}, _installed(methods)
-    for table in tqdm(sets, file=sys.stderr):
-        for seed in range(seeds):
-            try:
-                parts = _parts(table, rows, seed)
-            except OSError as error:  # no file, or no connection
-                tqdm.write(f"{table} is left out: {error}", file=sys.stderr)
-                break
-            for name in names:
-                run = partial(_measured, name, table, *parts)
-                value = results.get((table, seed, name), run, again=name in OWN)
-                found.setdefault(table, {}).setdefault(name, []).append(value)
-    means = {
-        table: {name: np.mean(values, axis=0) for name, values in row.items()}
-        for table, row in found.items()
-    }
-    return means, names
+    parts_of = splits_of(partial(_parts, rows), seeds)
+    for table, splits in sets_here(sets, parts_of):
+        found[table] = {
+            name: np.mean([_measured(name, table, *parts) for parts in splits], axis=0)
+            for name in names
+        }
+    return found, names
 
 
 def _installed(methods):
@@ -119,10 +106,7 @@ def _installed(methods):
 
 def load_mixed(name):
     """Return the raw columns and the target of a mixed table."""
-    if name == "covtype":
-        found = fetch_covtype(as_frame=True, n_retries=1)
-        return found.data, found.target.astype(str).to_numpy(dtype=object)
-    file, target, out = {**LABELS, **NUMBERS}[name]
+    file, target = {**LABELS, **NUMBERS}[name]
     options = {"na_values": ["NA", "", "?"], "keep_default_na": False}
     if name == "adult":
         options |= {"names": ADULT.split(), "skipinitialspace": True}
@@ -135,7 +119,8 @@ def load_mixed(name):
         target = frame.columns[-1]
     else:
         frame = _file(file, options).drop(columns=["rownames"])
-    frame = frame.dropna(subset=[target]).drop(columns=out).reset_index(drop=True)
+    frame = frame.dropna(subset=[target]).reset_index(drop=True)
+    frame = frame.drop(columns=LEFT_OUT.get(name, []))
     y = frame.pop(target)
     for column in frame.columns[[t.kind not in "iuf" for t in frame.dtypes]]:
         text = frame[column].astype(str).astype(object)
@@ -150,7 +135,7 @@ def _file(name, options):
     return pd.read_csv(data_file(f"mixed/{name}.csv.gz"), **options)
 
 
-def _parts(name, rows, seed):
+def _parts(rows, name, seed):
     """Return X, X_test, y, y_test."""
     if name in REGRESSION:
         X, y, X_test, y_test = split_of(name, seed)
@@ -172,7 +157,7 @@ def _model(method, labels, texts):
         return boosting(categorical_features="from_dtype", random_state=0)
     if method == "blend":
         return (TableClassifier if labels else TableRegressor)(random_state=0)
-    if method in OWN:
+    if method == "ANOVA":
         ridge = RandomFeatureRidgeClassifier if labels else RandomFeatureRidge
         return ridge(AnovaSampler(random_state=0))
     package = importlib.import_module(PACKAGES[method])
@@ -205,12 +190,10 @@ def _measured(method, table, X, X_test, y, y_test):
         )
     model = _model(method, labels, texts)
     start = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(X, y)
-        found = np.asarray(model.predict(X_test)).ravel()
-        if labels:
-            p = np.clip(model.predict_proba(X_test), 1e-6, None)
+    model.fit(X, y)
+    found = np.asarray(model.predict(X_test)).ravel()
+    if labels:
+        p = np.clip(model.predict_proba(X_test), 1e-6, None)
     seconds = time.process_time() - start
     if not labels:
         error = mean_squared_error(y_test, found)
@@ -222,7 +205,7 @@ def _measured(method, table, X, X_test, y, y_test):
 
 
 def _has_labels(table):
-    return table in {*LABELS, "adult-large", "covtype"}
+    return LARGE.get(table, table) in LABELS
 
 
 def _report(means, names):

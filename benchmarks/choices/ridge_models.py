@@ -1,9 +1,6 @@
 """The models that ridge_tables compares, and what is measured of each."""
 
 import time
-import warnings
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.stats import norm
@@ -23,28 +20,22 @@ from sklearn_crt import (
     LocalLinearRegressor,
     RandomFeatureRidge,
 )
+from sklearn_crt.inspection import predict_interval
+
+from .splits import some_rows_of
 
 LEVELS = 0.5, 0.8, 0.9, 0.99
-MOST_OF_SEARCH, MOST_OF_PROCESS = 2000, 1000  # rows
 FAR = 0.1  # beyond the range of the targets, as a share of it
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A model, and which of its results can be used again.
-
-    ``most`` is the largest number of training rows, ``seeded`` whether it draws
-    something, ``tested`` whether it contains the ridge regression that is tested.
-    """
-
-    model: Any
-    most: int | None = None
-    seeded: bool = False
-    tested: bool = False
+# models that are the same for all seeds
+UNSEEDED = "boosting", "support vectors", "kernel ridge", "Gaussian process"
+UNSEEDED += ("mean of the targets",)
+MOST = {"support vectors": 2000, "kernel ridge": 2000, "Gaussian process": 1000}  # rows
 
 
 def regressors(seed, n_features):
-    """Return the candidates by name."""
+    """Return the models by name."""
     folds = KFold(3, shuffle=True, random_state=0)  # the rows of some tables are sorted
     gamma = np.array([1 / 16, 1 / 4, 1, 4]) / n_features
     grid = {"C": [1, 10, 100], "gamma": gamma[:3]}
@@ -52,33 +43,26 @@ def regressors(seed, n_features):
     grid = {"alpha": [1e-4, 1e-3, 1e-2, 1e-1, 1], "gamma": gamma}
     kernel_ridge = GridSearchCV(KernelRidge(kernel="rbf"), grid, cv=folds)
     kernel = ConstantKernel() * RBF(np.ones(n_features)) + WhiteKernel()
-    process = GaussianProcessRegressor(kernel, normalize_y=True)
     ridge, metric = RandomFeatureRidge(random_state=seed), _metric(seed)
     return {
-        "boosting": Candidate(HistGradientBoostingRegressor()),
-        "support vectors": Candidate(support, MOST_OF_SEARCH),
-        "kernel ridge": Candidate(kernel_ridge, MOST_OF_SEARCH),
-        "Gaussian process": Candidate(process, MOST_OF_PROCESS),
-        "metric, local linear": Candidate(
-            make_pipeline(metric, LocalLinearRegressor()), seeded=True
-        ),
-        "ridge": Candidate(ridge, seeded=True, tested=True),
-        "metric, ridge": Candidate(
-            make_pipeline(metric, ridge), seeded=True, tested=True
-        ),
+        "boosting": HistGradientBoostingRegressor(),
+        "support vectors": support,
+        "kernel ridge": kernel_ridge,
+        "Gaussian process": Process(kernel, normalize_y=True),
+        "metric, local linear": make_pipeline(metric, LocalLinearRegressor()),
+        "ridge": ridge,
+        "metric, ridge": make_pipeline(metric, ridge),
     }
 
 
 def shifted_regressors(seed, n_features):
-    """Return the candidates under covariate shift by name."""
+    """Return the models under covariate shift by name."""
     few = "boosting", "metric, local linear", "ridge", "metric, ridge"
     found = {name: regressors(seed, n_features)[name] for name in few}
     free = RandomFeatureRidge(clip=False, random_state=seed)
-    found["ridge, clip=False"] = Candidate(free, seeded=True, tested=True)
-    found["metric, ridge, clip=False"] = Candidate(
-        make_pipeline(_metric(seed), free), seeded=True, tested=True
-    )
-    found["mean of the targets"] = Candidate(DummyRegressor())
+    found["ridge, clip=False"] = free
+    found["metric, ridge, clip=False"] = make_pipeline(_metric(seed), free)
+    found["mean of the targets"] = DummyRegressor()
     return found
 
 
@@ -86,42 +70,43 @@ def _metric(seed):
     return LearnedMetric(random_state=seed)
 
 
-def results_of(candidate, split, X, y, X_test, y_test):
-    """Return errors, times, and the shares of targets in intervals, of a regressor."""
-    model, (low, high) = candidate.model, (y.min(), y.max())
-    if candidate.most is not None and len(y) > candidate.most:
-        keep = np.random.default_rng(split).permutation(len(y))[: candidate.most]
-        X, y = X[keep], y[keep]
+class Process(GaussianProcessRegressor):
+    """An exact Gaussian process with intervals."""
+
+    def predict_interval(self, X, coverage):
+        """Return the ends of intervals of the normal distribution of each target."""
+        mean, std = self.predict(X, return_std=True)
+        margin = norm.ppf((1 + coverage) / 2) * std
+        return np.column_stack([mean - margin, mean + margin])
+
+
+def results_of(model, X, y, X_test, y_test, most, seed):
+    """Return errors, times, and the shares of targets in intervals, of a regressor.
+
+    It is fitted to at most so many rows, if a number is given.
+    """
+    low, high = y.min(), y.max()
+    if most is not None:
+        X, y = some_rows_of(X, y, most, seed)
     start = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = model.fit(X, y).predict(X_test)
-        seconds = time.process_time() - start
-        intervals = [_interval(model, X_test, level) for level in LEVELS]
+    found = model.fit(X, y).predict(X_test)
+    seconds = time.process_time() - start
+    try:
+        intervals = [predict_interval(model, X_test, coverage=c) for c in LEVELS]
+    except TypeError:  # it has none
+        intervals = []
     beyond = np.maximum(found - high, low - found) / (high - low)
     error = np.mean((found - y_test) ** 2)
     return {
-        "rmse": float(np.sqrt(error)),
-        "r2": float(1 - error / y_test.var()),
+        "rmse": np.sqrt(error),
+        "r2": 1 - error / y_test.var(),
         "seconds": seconds,
-        "inside": [
-            float(np.mean((ends[0] <= y_test) & (y_test <= ends[1])))
-            for ends in intervals
-            if ends is not None
-        ],
-        "furthest": float(max(beyond.max(), 0)),
-        "far": float(np.mean(beyond > FAR)),
+        "inside": [is_inside(ends, y_test).mean() for ends in intervals],
+        "furthest": max(beyond.max(), 0),
+        "far": np.mean(beyond > FAR),
     }
 
 
-def _interval(model, X, coverage):
-    """Return the ends of the intervals of a model, None if it has none."""
-    if hasattr(model, "steps"):
-        model, X = model[-1], model[:-1].transform(X)
-    if hasattr(model, "predict_interval"):
-        return model.predict_interval(X, coverage=coverage).T
-    if not isinstance(model, GaussianProcessRegressor):
-        return None
-    mean, std = model.predict(X, return_std=True)
-    margin = norm.ppf((1 + coverage) / 2) * std
-    return mean - margin, mean + margin
+def is_inside(ends, y):
+    """Return which targets are inside their intervals."""
+    return (ends[:, 0] <= y) & (y <= ends[:, 1])

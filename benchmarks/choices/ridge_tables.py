@@ -1,31 +1,28 @@
 """Tables of ridge on random features beside other models."""
 
-import sys
 from functools import partial
+from itertools import product
 
 import numpy as np
-from tqdm import tqdm
 
-from ..commands import Results
-from ..tables import Table
+from ..tables import MEAN, Table, geometric_mean, table_of_sets
 from .ridge_models import (
     LEVELS,
+    MOST,
+    UNSEEDED,
     regressors,
     results_of,
     shifted_regressors,
 )
-from .splits import REGRESSION, shift_of, split_of
+from .splits import REGRESSION, sets_here, shift_of, split_of, splits_of
 
-KINDS = {  # the rows, and the candidates
-    "splits": (split_of, regressors),
-    "shift": (shift_of, shifted_regressors),
-}
 BASE = "boosting"
+LARGEST = {"largest": partial(np.max, axis=0)}
 SHOWN = ", ".join(f"{100 * level:.0f}" for level in LEVELS)
 INSIDE = f"Coverage of intervals of {SHOWN} % (%)"
 
 
-def ridge_tables(splits=3, seeds=2, sets=REGRESSION, cache=""):
+def ridge_tables(splits=3, seeds=2, sets=REGRESSION):
     """Ridge on random features beside other models: errors, intervals, shifts.
 
     Twelve regression tables with fixed splits (at most 8000 training and 2000 test
@@ -36,117 +33,79 @@ def ridge_tables(splits=3, seeds=2, sets=REGRESSION, cache=""):
     means. Then covariate shift: the rows below the median of a column for training (at
     most 3000), those above it for the test, in turn for the columns with the most
     distinct values.
-
-    With --cache the results are also written to a file, from which those of all models
-    without RandomFeatureRidge are read the next time.
     """
-    measured = partial(_measured, splits, seeds, Results(cache))
-    found = measured("splits", sets)
-    if not found:
-        raise SystemExit("No regression data set is on this machine.")
-    return [*_accuracy(found), *_shift(measured("shift", sets))]
+    found = _measured(split_of, regressors, sets, splits, seeds)
+    shifted = _measured(shift_of, shifted_regressors, sets, splits, seeds)
+    return [*_accuracy(found), *_shift(shifted)]
 
 
-def _measured(splits, seeds, results, kind, names):
-    """Return {model: {table: [results of a split and a seed, ...]}}."""
-    rows_of, candidates_of = KINDS[kind]
+def _measured(rows_of, models_of, names, splits, seeds):
+    """Return {table: {model: [results of a split and a seed, ...]}}."""
     found = {}
-    for name in tqdm(names, desc=kind, file=sys.stderr):
-        try:
-            parts = [rows_of(name, split) for split in range(splits)]
-        except OSError as error:
-            tqdm.write(f"{name} is left out: {error}", file=sys.stderr)
-            continue
-        for split, rows in enumerate(parts):
-            for seed in range(seeds):
-                candidates = candidates_of(seed, rows[0].shape[1])
-                for model, candidate in candidates.items():
-                    key = name, kind, split, seed if candidate.seeded else 0, model
-                    run = partial(results_of, candidate, split, *rows)
-                    value = results.get(key, run, again=candidate.tested)
-                    found.setdefault(model, {}).setdefault(name, []).append(value)
+    for name, tables in sets_here(names, splits_of(rows_of, splits)):
+        found[name] = runs_of = {}
+        for split, seed in product(range(splits), range(seeds)):
+            rows = tables[split]
+            for label, model in models_of(seed, rows[0].shape[1]).items():
+                runs = runs_of.setdefault(label, [])
+                if seed > 0 and label in UNSEEDED:
+                    runs.append(runs[-1])
+                else:
+                    runs.append(results_of(model, *rows, MOST.get(label), split))
     return found
 
 
-def _values(found, model, name, what):
-    return np.array([run[what] for run in found[model][name]])
-
-
-def _geometric(values):
-    return np.exp(np.mean(np.log(values)))
-
-
-def _table(title, found, cell, digits, summaries, models=None):
-    """Return a table with a row per table and per summary, a column per model."""
-    models = list(found) if models is None else models
-    names = list(found[models[0]])
-    cells = np.array([[cell(model, name) for model in models] for name in names])
-    rows = list(zip(names, cells, strict=True))
-    if len(names) > 1:
-        rows += [(label, function(cells)) for label, function in summaries.items()]
-    shown = [[label, *(f"{v:.{digits}f}" for v in values)] for label, values in rows]
-    return Table(title, ["data set", *models], shown)
-
-
-def _columns(function):
-    return partial(np.apply_along_axis, function, 0)
-
-
-MEAN = {"mean": _columns(np.mean)}
-RATIOS = {"geometric mean": _columns(_geometric), "largest": _columns(np.max)}
-
-
-def _means(title, found, what, digits, scale=1.0):
-    def cell(model, name):
-        return scale * _values(found, model, name, what).mean()
-
-    return _table(title, found, cell, digits, MEAN)
-
-
-def _over(title, found, what, base=BASE, digits=2):
-    def cell(model, name):
-        values = _values(found, model, name, what)
-        return _geometric(values / _values(found, base, name, what))
-
-    return _table(title, found, cell, digits, RATIOS)
-
-
 def _accuracy(found):
-    def furthest(model, name):
-        return 100 * _values(found, model, name, "furthest").max()
-
+    title = "RMSE, divided by the standard deviation of the training targets"
+    distance = (
+        "Largest distance of a prediction from the range of the training targets, in "
+        "percent of the range"
+    )
+    furthest = 100 * _values(found, "furthest").max(axis=2)
+    seconds = _values(found, "seconds").mean(axis=2)
     return [
-        _over(f"RMSE divided by that of {BASE}", found, "rmse"),
-        _means(
-            "RMSE, divided by the standard deviation of the training targets",
-            found,
-            "rmse",
-            3,
-        ),
-        _means("100 R²", found, "r2", 1, scale=100),
+        _ratios(f"RMSE divided by that of {BASE}", found),
+        _table(title, found, _values(found, "rmse").mean(axis=2), 3),
+        _table("100 R²", found, 100 * _values(found, "r2").mean(axis=2), 1),
         _coverage(found),
-        _table(
-            "Largest distance of a prediction from the range of the training targets, "
-            "in percent of the range",
-            found,
-            furthest,
-            1,
-            {"largest": _columns(np.max)},
-        ),
-        _means("Processor seconds of fit and predict", found, "seconds", 1),
+        _table(distance, found, furthest, 1, LARGEST),
+        _table("Processor seconds of fit and predict", found, seconds, 1),
     ]
 
 
-def _coverage(found):
-    models = [m for m in found if all(len(r[0]["inside"]) for r in found[m].values())]
-    shares = np.array(
+def _ratios(title, found):
+    rmse = _values(found, "rmse")
+    ratios = np.exp(np.log(rmse / rmse[:, :1]).mean(axis=2))  # the base is the first
+    return _table(title, found, ratios, 2, {"geometric mean": geometric_mean} | LARGEST)
+
+
+def _models(found):
+    return next(iter(found.values()))
+
+
+def _values(found, what):
+    """Return an array of (tables, models, splits and seeds)."""
+    return np.array(
         [
-            [_values(found, model, name, "inside").mean(axis=0) for model in models]
-            for name in found[BASE]
+            [[run[what] for run in runs] for runs in row.values()]
+            for row in found.values()
         ]
     )
-    rows = [*zip(found[BASE], shares, strict=True), ("mean", shares.mean(axis=0))]
-    rows = [[name, *map(_in_percent, values)] for name, values in rows]
+
+
+def _table(title, found, values, digits, summaries=MEAN):
+    lines = dict(zip(found, values, strict=True))
+    return table_of_sets(title, list(_models(found)), lines, digits, summaries)
+
+
+def _coverage(found):
+    models = [model for model, runs in _models(found).items() if runs[0]["inside"]]
+    shares = {
+        name: [np.mean([run["inside"] for run in row[m]], axis=0) for m in models]
+        for name, row in found.items()
+    }
+    shares["mean"] = np.mean(list(shares.values()), axis=0)
+    rows = [[name, *map(_in_percent, values)] for name, values in shares.items()]
     return Table(INSIDE, ["data set", *models], rows)
 
 
@@ -155,20 +114,18 @@ def _in_percent(shares):
 
 
 def _shift(found):
-    title = f"RMSE divided by that of {BASE}, under covariate shift"
+    far = 100 * _values(found, "far").mean(axis=(0, 2))
     rows = []
-    for model, runs in found.items():
-        far = np.mean([_values(found, model, name, "far").mean() for name in runs])
-        row = [model, f"{100 * far:.1f}"]
-        inside = [np.mean([run["inside"] for run in runs[n]], axis=0) for n in runs]
-        row.append(_in_percent(np.mean(inside, axis=0)) if len(inside[0]) else "")
-        rows.append(row)
+    for model, percent in zip(_models(found), far, strict=True):
+        inside = [[run["inside"] for run in row[model]] for row in found.values()]
+        shares = _in_percent(np.mean(inside, axis=(0, 1)))
+        rows.append([model, f"{percent:.1f}", shares])
     columns = [
         "model",
         "percent of predictions outside the range of the targets by over a tenth of it",
         INSIDE,
     ]
     return [
-        _over(title, found, "rmse"),
+        _ratios(f"RMSE divided by that of {BASE}, under covariate shift", found),
         Table("Means over the data sets under covariate shift", columns, rows),
     ]

@@ -39,7 +39,7 @@ def test_enough_points_are_exact(rng, n_points, masked):
 
 @pytest.mark.parametrize("size, most", [(0.5, 0.02), (1.0, 0.075), (1.5, 0.2)])
 def test_error_is_far_below_that_of_the_mean(size, most):
-    # the rows of the table in the guide, benchmarks.choices attention
+    # the rows of the table in the guide
     errors, of_mean = [], []
     for seed in range(3):
         rng, scale = np.random.default_rng(seed), np.linspace(0.3, 1.7, 16)
