@@ -660,8 +660,9 @@ class _Learner:
         if self.targets.n_classes is not None:
             return self._linear_part_of_labels()
         rows, encoding = self.rows, self.blend.encoding.with_all_levels(self.rows.V)
-        model, found = LinearModel.of(encoding, rows, self.folds.pairs)
-        self.found["linear"] = self.targets.bounded(found)
+        model, self.found["linear"] = LinearModel.of(
+            encoding, rows, self.folds.pairs, self.targets
+        )
         return {"linear": Part(self.targets, model)}
 
     def _linear_part_of_labels(self) -> dict[str, Part]:

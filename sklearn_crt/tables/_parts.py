@@ -280,8 +280,10 @@ class AnovaModel(Value):
 # penalties of which cross-validation selects the one of the linear part, for numbers
 _PENALTIES = np.logspace(-2, 5, 15)
 # the values of the parameter C of logistic regression for labels
-_INVERSE_PENALTIES = 0.01, 0.1, 0.3, 1.0, 3.0, 10.0
+_INVERSE_PENALTIES = 0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1000.0
 _MOST_LINEAR = 200_000  # the linear part is fitted to at most this many rows
+# standard errors by which limits have to reduce the errors of the linear part
+_CLEARLY = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,32 +298,54 @@ class LinearModel(Value):
     intercept: float
     means: np.ndarray  # (n_columns,)
     sizes: np.ndarray  # (n_columns,), standard deviations of the effects
-    limits: tuple[float, float]  # smallest and largest target
+    limits: tuple[float, float]  # of the predictions
 
     @classmethod
     def of(
-        cls, encoding: Encoding, rows: TableRows, folds: Sequence[tuple[Any, Any]]
+        cls,
+        encoding: Encoding,
+        rows: TableRows,
+        folds: Sequence[tuple[Any, Any]],
+        targets: TargetRange,
     ) -> tuple[Self, np.ndarray]:
-        """Return the model, and predictions for the test rows of each fold.
+        """Return the model, and bounded predictions for the test rows of each fold.
 
-        The penalty minimises the errors of these predictions.
+        The penalty minimises the errors of these predictions. They are limited to the
+        range of the training targets, at either end, if this clearly reduces the
+        errors, as it does if the targets cannot be smaller than zero.
         """
+        limits: list[float] = [targets.low, targets.high]
         if len(rows.y) == 1:
-            return cls.with_penalty(encoding, rows, 1.0), rows.y[:, None]
-        Z, of_folds = encoding.linear(rows.V), []
+            return cls.with_penalty(encoding, rows, 1.0, limits), rows.y[:, None]
+        Z, of_folds, ends = encoding.linear(rows.V), [], []
         for train, test in folds:
             some = train[:_MOST_LINEAR]
             ridge = _ridge(Z[some], rows.some(some), _PENALTIES)
             of_folds.append(ridge.predict(Z[test]))
-        found = np.clip(np.concatenate(of_folds), rows.y.min(), rows.y.max())
+            ends.append(np.tile(_range(rows.y[train]), (len(test), 1)))
+        found = np.clip(np.concatenate(of_folds), targets.low, targets.high)
         tested = rows.some(np.concatenate([test for _, test in folds]))
         errors = tested.weights @ np.square(found - tested.y[:, None])
         best = int(np.argmin(errors))
-        return cls.with_penalty(encoding, rows, _PENALTIES[best]), found[:, [best]]
+        found = found[:, best]
+        for side, limit in enumerate(np.concatenate(ends).T):
+            limited = (np.maximum, np.minimum)[side](found, limit)
+            gains = (found - tested.y) ** 2 - (limited - tested.y) ** 2
+            gains *= tested.weights
+            if gains.sum() > _CLEARLY * np.sqrt(gains @ gains):
+                found, limits[side] = limited, _range(rows.y)[side]
+        model = cls.with_penalty(encoding, rows, _PENALTIES[best], limits)
+        return model, found[:, None]
 
     @classmethod
-    def with_penalty(cls, encoding: Encoding, rows: TableRows, penalty: float) -> Self:
-        """Return the model with a given penalty."""
+    def with_penalty(
+        cls,
+        encoding: Encoding,
+        rows: TableRows,
+        penalty: float,
+        limits: Sequence[float],
+    ) -> Self:
+        """Return the model with a given penalty and limits of its predictions."""
         rows = rows.some(slice(_MOST_LINEAR))
         Z = encoding.linear(rows.V)
         ridge = _ridge(Z, rows, np.array([penalty]))
@@ -331,7 +355,7 @@ class LinearModel(Value):
             intercept=float(np.ravel(ridge.intercept_)[0]),
             means=rows.weights @ Z / rows.weights.sum(),
             sizes=_sizes_of_effects(np.atleast_2d(ridge.coef_), Z, rows.weights),
-            limits=(float(rows.y.min()), float(rows.y.max())),
+            limits=(limits[0], limits[1]),
         )
 
     def effects(self, V: np.ndarray) -> tuple[np.ndarray, float]:
@@ -350,10 +374,15 @@ class LinearModel(Value):
         return np.bincount(self.encoding.one_hot_sources, self.sizes, n_columns)
 
     def predict(self, V: np.ndarray) -> np.ndarray:
-        """Return predictions within the range of the targets, (n,)."""
+        """Return predictions within the limits, (n,)."""
         return np.clip(
             self.encoding.linear(V) @ self.coef + self.intercept, *self.limits
         )
+
+
+def _range(y: np.ndarray) -> tuple[float, float]:
+    """Return the smallest and the largest target."""
+    return float(y.min()), float(y.max())
 
 
 def _sizes_of_effects(coef: np.ndarray, Z: Any, weights: np.ndarray) -> np.ndarray:

@@ -127,7 +127,8 @@ def test_linear_model(rng, n_levels):
     encoding = Encoding.of(V, rows.weights, ("number", "category", "number"), ())
     encoding = encoding.with_all_levels(V)
     folds = [(np.arange(200, n), np.arange(200)), (np.arange(400), np.arange(400, n))]
-    model, found = LinearModel.of(encoding, rows, folds)
+    targets = TargetRange.of(y, rows.weights, None)
+    model, found = LinearModel.of(encoding, rows, folds, targets)
 
     # by brute force
     columns = encoding.linear(V)
@@ -141,14 +142,24 @@ def test_linear_model(rng, n_levels):
         outs.append(
             [fit.predict(Z[b]) for fit, (_, b) in zip(fits, folds, strict=True)]
         )
-    limits = y.min(), y.max()
-    outs = [np.clip(np.concatenate(each), *limits) for each in outs]
+    outs = [np.clip(np.concatenate(o), targets.low, targets.high) for o in outs]
     tested = np.concatenate([test for _, test in folds])
     errors = [rows.weights[tested] @ (out - y[tested]) ** 2 for out in outs]
     best = int(np.argmin(errors))
-    np.testing.assert_allclose(found[:, 0], outs[best], atol=1e-3)
+    # at each end, predictions stay in the range of the training targets if this helps
+    expected, limits = outs[best], [targets.low, targets.high]
+    for side, (end, clip) in enumerate([("min", np.maximum), ("max", np.minimum)]):
+        ranges = [np.full(len(b), getattr(y[a], end)()) for a, b in folds]
+        limited = clip(expected, np.concatenate(ranges))
+        gains = (expected - y[tested]) ** 2 - (limited - y[tested]) ** 2
+        gains *= rows.weights[tested]
+        if gains.sum() > 2 * np.linalg.norm(gains):
+            expected, limits[side] = limited, getattr(y, end)()
+    np.testing.assert_allclose(found[:, 0], expected, atol=1e-3)
+    np.testing.assert_allclose(model.limits, limits)
     expected = Ridge(np.logspace(-2, 5, 15)[best]).fit(Z, y, rows.weights).predict(Z)
-    np.testing.assert_allclose(model.predict(V), np.clip(expected, *limits), atol=1e-3)
+    predicted = np.clip(expected, *limits)
+    np.testing.assert_allclose(model.predict(V), predicted, atol=1e-3)
     effects, intercept = model.effects(V)
     np.testing.assert_allclose(effects.sum(axis=1) + intercept, expected, atol=1e-3)
     np.testing.assert_allclose(rows.weights @ effects / n, 0, atol=1e-9)
@@ -160,6 +171,22 @@ def test_linear_model(rng, n_levels):
     new[:, 1] = n_levels  # unknown categories have no effect
     assert np.ptp(model.effects(new)[0][:, 1]) == 0
     np.testing.assert_allclose(model.effects(new)[0][:, 0], effects[:5, 0])
+
+
+def test_a_natural_bound_of_the_targets_is_kept(rng):
+    """Counts are not negative, but may be larger than those of the training rows."""
+    V = rng.normal(size=(400, 2))
+    y = rng.poisson(np.exp(V[:, 0])).astype(float)
+    rows = TableRows(V, y, np.ones(400))
+    encoding = Encoding.of(V, rows.weights, ("number", "number"), ())
+    targets = TargetRange.of(y, rows.weights, None)
+    folds = [
+        (np.arange(200, 400), np.arange(200)),
+        (np.arange(200), np.arange(200, 400)),
+    ]
+    model, found = LinearModel.of(encoding, rows, folds, targets)
+    assert model.limits == (0.0, targets.high)
+    assert found.min() == model.predict(V).min() == 0.0
 
 
 # ------------------------------------------------------------------------ trees

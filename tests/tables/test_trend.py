@@ -86,6 +86,22 @@ def test_slopes_that_nothing_contradicts_are_not_biased(rng):
     np.testing.assert_allclose(np.mean(slopes), 0.01, rtol=0.01)
 
 
+@pytest.mark.usefixtures("few_folds")
+@pytest.mark.parametrize("noise", [0.03, 0.3])
+def test_the_linear_part_leaves_the_range_of_the_targets(noise):
+    """Some new rows have larger targets than all training rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 4))
+    y = X @ [3.0, -1.0, 0.0, 0.0] + 7 + noise * rng.normal(size=4000)
+    train, new = slice(0, 300), slice(300, None)
+    assert np.mean((y[new] > y[train].max()) | (y[new] < y[train].min())) > 0.01
+    parts = ["ANOVA", "linear"]
+    model = TableRegressor(parts=parts, random_state=0).fit(X[train], y[train])
+    best = RidgeCV(np.logspace(-5, 3, 9)).fit(X[train], y[train])
+    errors = [np.mean((m.predict(X[new]) - y[new]) ** 2) for m in (model, best)]
+    assert errors[0] < 1.03 * errors[1]
+
+
 @pytest.mark.usefixtures("given_folds")
 def test_the_linear_part_has_columns_that_are_not_clipped(rng, value_of):
     X = rng.standard_t(3, size=(1500, 4))  # with values far from the others
