@@ -444,12 +444,6 @@ class LearnedMetric(
                 f"n_components={n_components} must be at most the number of features, "
                 f"{n_features}, or None."
             )
-        if self.method == "nca" and (batch.y.ndim > 1 or batch.y.dtype.kind == "f"):
-            raise ValueError(
-                "method='nca' requires class labels, but y contains fractional "
-                "numbers or has several outputs. Use method='evidence', or pass labels "
-                "in one column."
-            )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         return MetricValue(Parameters(n_components, self.method, self.columns, seed))
 
@@ -476,6 +470,12 @@ class LearnedMetric(
             whole = np.abs(y) < _MOST_WHOLE  # labels may be stored as floats
             if np.all(whole & (np.rint(y) == y)):
                 return y.astype(np.int64)
+        if self.method == "nca" and (y.ndim > 1 or y.dtype.kind == "f"):
+            raise ValueError(
+                "method='nca' requires class labels, but y contains fractional "
+                "numbers or has several outputs. Use method='evidence', or pass labels "
+                "in one column."
+            )
         return as_numbers(y) if y.ndim == 2 or y.dtype.kind == "f" else y
 
     # --------------------------------------------------------------- attributes

@@ -531,6 +531,12 @@ def test_errors(rng):
             lambda: LearnedMetric(method="nca").fit(X, X[:, 0]),
         ),
         (
+            "requires class labels, but y contains fractional",
+            lambda: (
+                LearnedMetric(method="nca").partial_fit(X, y).partial_fit(X, X[:, 0])
+            ),
+        ),
+        (
             "several outputs are only supported for numbers",
             lambda: LearnedMetric().fit(X, np.array([["a", "b"]] * 60)),
         ),
