@@ -6,11 +6,11 @@ This module requires the extra ``dask``: ``pip install "sklearn-crt[dask]"``.
 from __future__ import annotations
 
 import math
+import operator
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial, reduce
-from operator import add
 from types import NoneType
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,18 +20,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 from sklearn.utils.multiclass import unique_labels
 
 from .arrays.threads import blas_for_fit
 from .arrays.validation import is_lazy
 from .averages._base import BaseNadarayaWatson
-from .life_cycle.fitted import Batch, copied, read_rows, with_noted_params, with_value
+from .life_cycle.fitted import Batch, copied, read_rows, with_value
 from .metric import LearnedMetric
 from .ridge._base import BaseRandomFeatureRidge
 from .rows import plain_targets
-from .rows.raw_table import TableReader, validated_table
 from .samplers import BaseFeatureSampler
+from .sums.map_sums import MapSums
 from .tables import AnovaSampler
 
 __all__ = ["fit", "map_rows"]
@@ -140,44 +139,30 @@ def fit(
         )
     class_weight = getattr(model, "class_weight", None)
     blocks = _blocks(X, None if is_sampler else y, sample_weight, class_weight)
-    if isinstance(model, LearnedMetric):
-        return _sum(blocks, _part, model, None, add=_merged).compute()
-    labels = checked = None
+    labels, statistics = None, sampler
     if classes is not None:
         labels = np.unique(plain_targets(np.asarray(classes, dtype=object)))
     elif is_classifier(model):
-        labels = _sum(blocks, _labels, add=_union)
-    if isinstance(sampler, BaseFeatureSampler):
-        sampler = clone(sampler)
+        labels = _sum(blocks, _labels, _union)
+    if isinstance(sampler, BaseFeatureSampler) and not is_sampler:
         sampler._validate_params()
-        start = sampler._empty_value(None)  # created once, so that blocks share a seed
-        sampler = _sum(blocks, _part, sampler, start, add=_merged)
-    if is_sampler:
-        checked = _sum(blocks[:1], _first_rows, model, add=None)
+        statistics = _sum(blocks, partial(_part, _started(sampler, X)), _merged)
     # in a single graph, so that work shared by rows and targets is done only once
-    labels, sampler, checked = dask.compute(labels, sampler, checked)
-    if isinstance(sampler, BaseFeatureSampler):
-        sampler = with_value(sampler, sampler._value.with_map())
-    if is_sampler:
-        sampler._warn_after_fit(checked)
-        return sampler
+    labels, sampler = dask.compute(labels, statistics)
     if labels is not None:
         model.classes_ = labels
-    kernel = model.kernel
-    if isinstance(sampler, AnovaSampler):
-        sampler = _fitted_to_tables(model, sampler, X, blocks)
-        model.kernel = FrozenEstimator(sampler)
-    start = _start_with_best_sigma(model, sampler, X, y, blocks)
-    total = _sum(blocks, _part, model, start, add=_merged)
-    checked = _sum(blocks[:1], _first_rows, model, add=None)
-    model, checked = dask.compute(total, checked)
-    value = model._value.with_map_of(start).fixed()
-    if isinstance(sampler, AnovaSampler):
-        value = replace(value, settings=replace(value.settings, kernel=kernel))
-        model = with_noted_params(model, {"kernel": kernel})
-    model = with_value(model, value)
-    model._warn_after_fit(checked)
-    return model
+    model = _started(model, X, y)
+    if isinstance(model._value, MapSums):
+        model = _with_best_sigma(model, sampler, blocks)
+    total = _sum(blocks, partial(_part, model), _merged)
+    checked = _sum(blocks[:1], partial(_first_rows, model))
+    found, checked = dask.compute(total, checked)
+    value = found._value
+    if isinstance(value, MapSums):
+        value = value.with_map_of(model._value).fixed()
+    found = with_value(found, value.with_map() if is_sampler else value)
+    found._warn_after_fit(checked)
+    return found
 
 
 def map_rows(method: Any, X: Any) -> Any:
@@ -222,7 +207,7 @@ def map_rows(method: Any, X: Any) -> Any:
     """
     _check_lazy(X)
     with warnings.catch_warnings(action="ignore"):  # of artificial rows
-        found = method(_artificial_rows(X))
+        found = method(_artificial_rows(X, 2))
     if isinstance(found, tuple):
         raise TypeError(
             f"map_rows requires a method that returns one array, but {method.__name__} "
@@ -256,11 +241,13 @@ class _Block(NamedTuple):
     @property
     def total_weight(self) -> Any:
         """Weights of the rows, including class weights; None if there are none."""
-        weights = self.sample_weight
         if not isinstance(self.class_weight, dict):
-            return weights
-        factors = compute_sample_weight(self.class_weight, plain_targets(self.y))
-        return factors if weights is None else factors * np.asarray(weights)
+            return self.sample_weight
+        # not by scikit-learn, which requires rows of each class with a weight
+        labels, codes = np.unique(plain_targets(self.y), return_inverse=True)
+        factors = [self.class_weight.get(label, 1) for label in labels.tolist()]
+        given = 1 if self.sample_weight is None else np.asarray(self.sample_weight)
+        return np.array(factors)[codes.ravel()] * given
 
     @property
     def n_rows(self) -> int:
@@ -297,9 +284,8 @@ def _blocks(
     else:
         pairs: list[Any] = []
         for number, table in enumerate((X, y, sample_weight), start=1):
-            if table is not None:
-                table = table.to_dask_array() if _is_frame(table) else da.asarray(table)
-            pairs += [table, None if table is None else (0, number)[: table.ndim]]
+            array = None if table is None else _lazy_array(table)
+            pairs += [array, None if array is None else (0, number)[: array.ndim]]
         options |= {"dtype": object, "meta": np.empty(0, object)}
         lazily = da.blockwise(_Block, (0,), *pairs, concatenate=True, **options)
     blocks = lazily.to_delayed()
@@ -316,25 +302,13 @@ def _blocks(
     return found
 
 
-def _sum(blocks: list[Any], function: Any, *shared: Any, add: Any) -> Any:
-    """Return the lazy sum of ``function(*shared, n_before, block)`` over the blocks.
-
-    Parts are added in a tree of fixed order, so that rounding does not depend on which
-    worker is the fastest.
-    """
-    call, merge = (dask.delayed(each, pure=False) for each in (_of_block, reduce))
-    # sent to each worker once
-    once = dask.delayed((function, shared), pure=False, traverse=False)
-    parts = [call(once, *block) for block in blocks]
-    while len(parts) > 1:
-        groups = range(0, len(parts), _BRANCHES)
-        parts = [merge(add, parts[i : i + _BRANCHES]) for i in groups]
-    return parts[0]
-
-
-def _of_block(task, n_before, block):
-    function, shared = task
-    return blas_for_fit(block.n_rows)(function, *shared, n_before, block)
+def _lazy_array(table: Any) -> Any:
+    """Return a Dask array of a collection, or of targets or weights in memory."""
+    if is_lazy(table):
+        return table.to_dask_array() if _is_frame(table) else table
+    values = np.asarray(table)  # for instance labels in a column of pandas
+    # Dask does not know the size of objects
+    return da.from_array(values, chunks=-1 if values.dtype == object else "auto")
 
 
 def _is_frame(table: Any) -> bool:
@@ -352,31 +326,57 @@ def _check_lazy(X: Any) -> None:
         )
 
 
-def _artificial_rows(X: Any) -> Any:
-    """Return two rows in memory, with the columns and types of a collection."""
-    return X._meta_nonempty if _is_frame(X) else np.ones((2, *X.shape[1:]), X.dtype)
+def _artificial_rows(X: Any, n_rows: int) -> Any:
+    """Return rows in memory, with the columns and types of a collection."""
+    if _is_frame(X):
+        return X._meta_nonempty.iloc[[0] * n_rows]
+    return np.ones((n_rows, *X.shape[1:]), X.dtype)
+
+
+def _sum(blocks: list[Any], function: Any, add: Any = None) -> Any:
+    """Return the lazy sum of ``function(n_before, block)`` over the blocks.
+
+    Parts are added in a tree of fixed order, so that rounding does not depend on which
+    worker is the fastest.
+    """
+    call, merge = (dask.delayed(f, pure=False) for f in (operator.call, reduce))
+    once = dask.delayed(function, pure=False, traverse=False)  # sent to workers once
+    parts = [call(once, *block) for block in blocks]
+    while len(parts) > 1:
+        groups = range(0, len(parts), _BRANCHES)
+        parts = [merge(add, parts[i : i + _BRANCHES]) for i in groups]
+    return parts[0]
 
 
 # ---------------------------------------------------------- what each block is used for
+def _started(model: Any, X: Any, y: Any = None) -> Any:
+    """Return a model that knows the columns of X, and to which no rows were added."""
+    artificial = np.ones((2, *np.shape(y)[1:]))
+    if is_classifier(model):
+        artificial = model.classes_  # all of them, because some may have weight 0
+    rows = _artificial_rows(X, len(artificial))
+    block = _Block(rows, artificial, None, None)
+    model, batch = read_rows(model, *_arguments(model, block))
+    return with_value(model, model._empty_value(batch))
+
+
+def _arguments(model, block):
+    """Return the arguments of the method of a model that validates rows."""
+    if isinstance(model, BaseFeatureSampler):
+        return block.X, None, None, block.total_weight
+    return block.X, block.y, block.sample_weight
+
+
 def _read(model, block):
-    """Return a copy of a model that has validated a block, and the block's batch."""
-    if isinstance(model, BaseFeatureSampler):
-        return read_rows(model, block.X, None, None, block.total_weight)
-    return read_rows(model, block.X, block.y, block.sample_weight)
+    """Return the validated rows of a block, as a further batch of a started model."""
+    return copied(model)._read(*_arguments(model, block), first=False, final=False)
 
 
-def _part(model, start, n_before, block):
-    """Return a copy of a model that has learned from a block, as in ``partial_fit``.
-
-    ``start`` is the value without rows; None if each block may create its own.
-    """
-    model, batch = _read(model, block)
-    if isinstance(model, BaseFeatureSampler):
-        return with_value(model, start.read(batch, n_before))
-    value = model._empty_value(batch) if start is None else start
-    value = replace(value, n_before=n_before).plus(batch)
-    # workers send back the sums of features, but not the feature map
-    return with_value(model, value if start is None else value.without_map())
+def _part(model, n_before, block):
+    """Return a copy of a started model with the rows of a block."""
+    batch = _read(model, block)
+    call = blas_for_fit(batch.X.shape[0])  # as in partial_fit
+    return with_value(model, call(model._value.read, batch, n_before))
 
 
 def _merged(model, other):
@@ -394,49 +394,36 @@ def _union(labels, others):
 
 def _first_rows(model, n_before, block):
     """Return the first rows of a block, on which the warnings of ``fit`` are based."""
-    _, batch = _read(model, block)
+    batch = _read(model, block)
     n_rows = max(_LEAST_CHECKED, _CHECKED // batch.X.shape[1])
     parts = batch[:3]  # rows, targets or keys, and weights
     return type(batch)(*(each if each is None else each[:n_rows] for each in parts))
 
 
-def _sample(model, draw, n_before, block):
-    return draw([_read(model, block)[1]], n_before=n_before)
-
-
 def _drawn(model: Any, blocks: list[Any], draw: Callable[..., Any]) -> Any:
     """Return the sample of all rows that a function draws from each of the blocks."""
-    return _sum(blocks, _sample, model, draw, add=add).compute()
+
+    def sample(n_before, block):
+        return draw([_read(model, block)], n_before=n_before)
+
+    return _sum(blocks, sample, operator.add).compute()
 
 
-def _start_with_best_sigma(
-    model: Any, sampler: Any, X: Any, y: Any, blocks: list[Any]
-) -> Any:
-    """Return a value without rows, with the sigma that is best on samples of rows."""
-    y = np.ones((2, *np.shape(y)[1:]))
-    if is_classifier(model):
-        options = {"classes": model.classes_, "y": model.classes_}
-        weights = compute_class_weight(model.class_weight, **options)
-        y = model.classes_[[np.argmax(weights)] * 2]  # not of a class of weight 0
-    shell, batch = read_rows(model, _artificial_rows(X), y, None)
-    value = replace(shell._empty_value(batch), sampler=sampler, is_fixed=True)
-    is_ours = isinstance(sampler, BaseFeatureSampler)
-    n_rows = sampler._value.statistics.query.n_rows if is_ours else 0
-    return value.with_best_sigma_of(partial(_drawn, model, blocks), n_rows)
-
-
-def _fitted_to_tables(model: Any, sampler: Any, X: Any, blocks: list[Any]) -> Any:
-    """Return an ``AnovaSampler`` after fitting it to a sample of rows of all blocks."""
-    sampler, y = copied(sampler), np.zeros(0, "i" if is_classifier(model) else "d")
-    table = validated_table(sampler, _artificial_rows(X), reset=True)
-    sampler._reader = TableReader.of(table, sampler.categories)
-    sampler._note_params()
-    shell = copied(model)
-    shell.kernel = FrozenEstimator(sampler)  # with the reader for the rows
-    start = sampler._empty_value(Batch(np.zeros((0, 0)), y, np.zeros(0)))
-    value = _drawn(shell, blocks, partial(_sampled_table, start))
-    return with_value(sampler, value.frozen())
-
-
-def _sampled_table(start, batches, n_before):
-    return replace(start, n_before=n_before).plus(*batches)
+def _with_best_sigma(model: Any, sampler: Any, blocks: list[Any]) -> Any:
+    """Return a started model whose map is fixed, with the sigma that is best."""
+    n_rows = 0
+    if isinstance(sampler, BaseFeatureSampler):
+        sampler = with_value(sampler, sampler._value.with_map())
+        n_rows = sampler._value.statistics.query.n_rows
+    elif isinstance(sampler, AnovaSampler):
+        sampler = model._value.sampler  # which can read the table
+        sampler._note_params()
+        y = np.zeros(0, "i" if is_classifier(model) else "d")
+        start = sampler._empty_value(Batch(np.zeros((0, 0)), y, np.zeros(0)))
+        found = _drawn(
+            model, blocks, lambda part, n_before: start.read(*part, n_before)
+        )
+        sampler = with_value(sampler, found.frozen())
+    value = replace(model._value, sampler=sampler, is_fixed=True)
+    value = value.with_best_sigma_of(partial(_drawn, model, blocks), n_rows)
+    return with_value(model, value)

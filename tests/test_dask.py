@@ -274,6 +274,35 @@ def test_a_class_of_weight_zero(table):
     assert_allclose(found.predict_proba(QUERIES), proba, rtol=1e-7, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "kind", [NadarayaWatsonClassifier, RandomFeatureRidgeClassifier]
+)
+def test_weights_of_some_classes_that_some_blocks_lack(kind, table):
+    X, labels, *_ = table
+    labels = np.sort(labels)
+    sampler = OPRFSampler(n_components=32, sigma="scale", random_state=0)
+    model = kind(sampler, class_weight={"a": 2})
+    found, expected = crt_dask.fit(model, lazy(X), labels), clone(model).fit(X, labels)
+    proba = expected.predict_proba(QUERIES)
+    assert_allclose(found.predict_proba(QUERIES), proba, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["list", "objects", "series", "category"])
+def test_labels_in_memory(form, table):
+    X, labels, *_ = table
+    pd = pytest.importorskip("pandas")
+    given = {
+        "list": labels.tolist(),
+        "objects": labels.astype(object),
+        "series": pd.Series(labels),
+        "category": pd.Series(labels, dtype="category"),
+    }[form]
+    model = NadarayaWatsonClassifier(OPRFSampler(n_components=32, random_state=0))
+    found, expected = crt_dask.fit(model, lazy(X), given), clone(model).fit(X, given)
+    assert_array_equal(found.classes_, expected.classes_)
+    assert_array_equal(found.predict(QUERIES), expected.predict(QUERIES))
+
+
 def test_blocks_exchange_sums_and_no_maps(table):
     X, labels, *_ = table
     sizes = []
@@ -610,12 +639,13 @@ def frame_of_parts(*parts):
 def test_blocks_of_another_width_raise(widths):
     X = of_blocks(*(np.ones((4, width)) for width in widths), width=3)
     with dask.config.set(scheduler="synchronous"):
-        with pytest.raises(ValueError, match="merge requires the same columns"):
-            crt_dask.fit(SAMPLER, X)
         frozen = FrozenEstimator(SAMPLER.fit(np.eye(3)))
-        for kernel in (SAMPLER, "linear", frozen):
-            with pytest.raises(ValueError, match=r"same columns|features"):
-                crt_dask.fit(NadarayaWatsonRegressor(kernel), X, np.arange(8.0))
+        models = [NadarayaWatsonRegressor(each) for each in (SAMPLER, "linear", frozen)]
+        for model in (SAMPLER, *models):
+            with pytest.raises(
+                ValueError, match=r"X has \d features, but .* expecting 3"
+            ):
+                crt_dask.fit(model, X, np.arange(8.0))
         with pytest.raises(ValueError, match="features"):
             crt_dask.map_rows(frozen.transform, X).compute()
     y = of_blocks(np.ones((4, 3)), np.ones((4, 1)), width=3)
@@ -630,10 +660,9 @@ def test_columns_in_another_order_raise():
     part = pd.DataFrame({"a": np.zeros(4), "b": np.full(4, 50.0)})
     turned = part[["b", "a"]]
     X, y = frame_of_parts(part, turned), frame_of_parts(part.a, part.a)
-    with pytest.raises(ValueError, match="same feature names in the same order"):
-        crt_dask.fit(OPRFSampler(), X)
-    with pytest.raises(ValueError, match="same feature names in the same order"):
-        crt_dask.fit(NadarayaWatsonRegressor("linear"), X, y)
+    for model in (OPRFSampler(), NadarayaWatsonRegressor("linear")):
+        with pytest.raises(ValueError, match="same order as they were in fit"):
+            crt_dask.fit(model, X, y)
     model = OPRFSampler().fit(part)
     with pytest.raises(ValueError, match="same order as they were in fit"):
         crt_dask.map_rows(model.transform, X).compute()
@@ -710,3 +739,23 @@ def test_ridge_on_raw_tables(labels):
     assert found.effects(X[:3]).names[0] == "size"
     restored = pickle.loads(pickle.dumps(found)).partial_fit(X[:9], y[:9])
     assert restored.kernel.n_components == 100
+
+
+def test_ridge_sets_the_size_of_a_sampler_of_tables(table):
+    X, _, y, _ = table
+    model = RandomFeatureRidge(AnovaSampler(random_state=0), n_components=30)
+    found, expected = crt_dask.fit(model, lazy(X), y), clone(model).fit(X, y)
+    assert_allclose(found.predict(X), expected.predict(X), rtol=1e-9)
+    assert repr(found) == repr(model)
+
+
+def test_categories_of_later_blocks_are_known(rng):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow", exc_type=ImportError)
+    frames = pytest.importorskip("dask.dataframe")
+    codes = np.sort(rng.integers(0, 60, 1500))
+    X = pd.DataFrame({"name": [f"c{code}" for code in codes]})
+    X["number"] = rng.normal(size=1500)
+    tables = (frames.from_pandas(each, npartitions=3) for each in (X, pd.Series(codes)))
+    model = RandomFeatureRidge(AnovaSampler(n_components=30, random_state=0))
+    crt_dask.fit(model, *tables).predict(X[-50:])  # without a warning

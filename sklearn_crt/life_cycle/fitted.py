@@ -140,6 +140,13 @@ class LearnedValue(FittedValue, Generic[S]):
     folds: Any = None  # ``OutOfFoldErrors`` or a ``Recalibration``
     folds_of_few: Any = None  # the same for few rows, if frozen or loaded
 
+    def read(self, batch: Batch, n_before: int = 0) -> Self:
+        """Return a value with one of many blocks of rows, whose values are then added.
+
+        ``n_before`` is the number of rows in the preceding blocks.
+        """
+        return replace(self, n_before=n_before).plus(batch)
+
     @abstractmethod
     def _learn(self, step: Step = no_step) -> S:
         """Learn the solution."""

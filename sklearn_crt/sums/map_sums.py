@@ -103,6 +103,10 @@ class MapSums(LearnedValue[S]):
         n_entries = sum(each.X.shape[0] * each.X.shape[1] for each in kept)
         return value.fixed(step) if is_fixed or n_entries > KEPT_ENTRIES else value
 
+    def read(self, batch: Batch, n_before: int = 0) -> Self:
+        # workers send back the sums of features, but not the feature map
+        return super().read(batch, n_before).without_map()
+
     def fixed(self, step: Step = no_step) -> Self:
         """Return a copy whose map is fixed and which stores no rows."""
         value = self.summed(step)
