@@ -44,8 +44,10 @@ class ColumnWarning(UserWarning):
     """Warning about columns of a raw table that are not read as they are written.
 
     It is issued if text is read as numbers or dates, and reports how many cells of the
-    column count as missing values. It is also issued if more than half of the values of
-    a column are categories that were not in the training data.
+    column count as missing values. It is also issued if a column of text consists of
+    numbers with other characters, such as ``"$1,200"``, most of which are different,
+    and if more than half of the values of a column are categories that were not in the
+    training data.
 
     See Also
     --------

@@ -35,6 +35,7 @@ _DATES = datetime.date, np.datetime64, *_DURATIONS
 _NEARLY_ALL, _MOST_CODES = 0.95, 20
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 _LEADING_ZERO = re.compile(r"\s*[-+]?0\d")  # of a postcode, but not of a number
+_DIGIT = re.compile(r"\d")
 _ISO = "ISO"
 # The month and the day are told apart by days after the 12th.
 _DATE_FORMATS = _ISO, "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y"
@@ -427,6 +428,8 @@ def _kind_of_text(column: Any, name: Any) -> tuple[str, str | None]:
             kind, form, n_read = DATE, best, reads[best]
     if form is not None:
         _warn_of_text(values, kind, form, n_read, name)
+    elif len(values) > _MOST_CODES and len(counts) > len(values) / 2:
+        _warn_of_other_text(counts, name)
     return kind, form
 
 
@@ -442,6 +445,22 @@ def _warn_of_text(
         message += "which are treated as missing values"
     message += ". Convert the column to numbers or dates, or to the type category."
     warn(message, ColumnWarning)
+
+
+def _warn_of_other_text(counts: Counter[Any], name: Any) -> None:
+    """Warn of numbers with other characters, which are nearly all different."""
+    n_numbers = sum(n for v, n in counts.items() if _DIGIT.search(str(v)))
+    if n_numbers < _NEARLY_ALL * counts.total():
+        return
+    warn(
+        f"Column {name!r} of X contains {len(counts)} different texts in "
+        f"{counts.total()} cells, such as {next(iter(counts))!r}. They are treated as "
+        "categories, which hardly tell anything about new rows. If they are numbers or "
+        "dates, convert the column, for instance with pandas.to_numeric after removing "
+        "units, currency symbols and thousands separators. If they identify rows, drop "
+        "the column. Use the type category for other codes.",
+        ColumnWarning,
+    )
 
 
 def _as_number(value: Any) -> float | None:
