@@ -416,7 +416,7 @@ def _with_best_sigma(model: Any, sampler: Any, blocks: list[Any]) -> Any:
         sampler = with_value(sampler, sampler._value.with_map())
         n_rows = sampler._value.statistics.query.n_rows
     elif isinstance(sampler, AnovaSampler):
-        sampler = model._value.sampler  # which can read the table
+        sampler = copied(model._value.sampler)  # which can read the table
         sampler._note_params()
         y = np.zeros(0, "i" if is_classifier(model) else "d")
         start = sampler._empty_value(Batch(np.zeros((0, 0)), y, np.zeros(0)))

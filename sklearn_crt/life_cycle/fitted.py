@@ -576,14 +576,6 @@ def without_value(estimator: Any) -> Any:
     return model
 
 
-def with_noted_params(estimator: Any, noted: dict[str, Any]) -> Any:
-    """Return an unfitted copy with recorded parameters and column attributes."""
-    model = without_value(estimator)
-    vars(model).update(noted)
-    model._note_params()
-    return model
-
-
 def frozen_copy(estimator: Any) -> Any:
     """Return a frozen copy of a fitted estimator, or what is not from this package."""
     if not isinstance(estimator, LifeCycle):  # for instance a FrozenEstimator, or None
