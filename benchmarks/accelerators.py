@@ -27,7 +27,7 @@ import sklearn_crt as crt
 from sklearn_crt.attention import linear_attention
 
 from .commands import Command
-from .tables import Table, interleave
+from .tables import Table, interleave, of_interleaved
 
 try:
     import torch
@@ -232,15 +232,10 @@ def accelerators(
         f"{features} features; attention of {N_HEADS} heads, {length:,} rows "
         f"of {D_HEAD} columns, {M_HEAD} features"
     )
-    facts = [f"torch {torch.__version__}, {place.card}"]
+    facts = [of_interleaved(repeats, time.perf_counter)]
+    facts.append(f"torch {torch.__version__}, {place.card}")
     return [Table(title, names, place.rows)], facts
 
 
 if __name__ == "__main__":
-    Command(
-        accelerators,
-        "accelerators.inc",
-        QUICK,
-        threads="as by default",
-        clock=time.perf_counter,
-    ).main()
+    Command(accelerators, "accelerators.inc", QUICK, threads="as by default").main()

@@ -150,4 +150,4 @@ def break_even(lengths, ratios):
 
 
 if __name__ == "__main__":
-    Command(attention, "attention_lengths.inc", threads=2, clock=None).main()
+    Command(attention, "attention_lengths.inc", threads=2).main()

@@ -5,7 +5,6 @@ import inspect
 import multiprocessing
 import os
 import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
@@ -27,9 +26,7 @@ OPTIONS = {
     "length": "number of queries",
     "lengths": "numbers of queries",
     "libraries": "of arrays, where they are installed",
-    "memory": "the most, in GiB",
     "methods": "to compare",
-    "most": "seconds of a fit and predictions",
     "repeats": "of what is timed",
     "rows": "numbers of them, or the most of a set",
     "seeds": "number of random splits and draws",
@@ -46,14 +43,13 @@ class Command:
 
     The parameters of the function and their defaults are the options. The function may
     also return a pair of tables and further facts. BLAS has one thread if ``threads``
-    is 1. The clock is named among the facts if the repetitions are interleaved.
+    is 1.
     """
 
     tables: Callable
-    page: str | None
+    page: str
     quick: dict = field(default_factory=dict)
     threads: int | str = 1
-    clock: Callable | None = time.process_time
 
     @property
     def name(self):
@@ -97,9 +93,7 @@ class Command:
         with threadpool_limits(1) if self.threads == 1 else nullcontext():
             found = self.tables(**options)
         tables, facts = found if isinstance(found, tuple) else (found, [])
-        threads = options.get("threads", self.threads)
-        repeats = options.get("repeats") if self.clock else None
-        facts = [*header(threads, repeats, self.clock), *facts]
+        facts = [*header(options.get("threads", self.threads)), *facts]
         report(tables, facts, self.page if args.write else None)
 
     def main(self):

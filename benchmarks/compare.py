@@ -44,6 +44,7 @@ from .tables import (
     Table,
     against_baseline,
     header,
+    of_interleaved,
     report,
     traced_peak,
 )
@@ -238,7 +239,7 @@ def report_groups(names, quick, repeats, write):
         notes = textwrap.wrap(" ".join(group.tables.__doc__.split()), 88)
         tables[0] = replace(tables[0], notes=(*notes, *tables[0].notes))
         command = f"python -m benchmarks.compare --cases {name} --repeats {n_repeats}"
-        facts = header(1, n_repeats, time.process_time)
+        facts = [*header(), of_interleaved(n_repeats, time.process_time)]
         report(tables, facts, group.page if write else None, command)
 
 
@@ -283,7 +284,8 @@ def main():
         repeats = args.repeats or 7
         tables, transform = measure_grid(CASES[args.grid], args.threads, repeats)
         last = args.threads[-1]
-        facts = header(args.threads, repeats, groups.clock_of(last))
+        clock = groups.clock_of(last)
+        facts = [*header(args.threads), of_interleaved(repeats, clock)]
         report(tables, facts, "transform.inc" if args.write else None)
         if args.write:
             table = short_table(transform, last, repeats)

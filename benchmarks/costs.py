@@ -5,8 +5,8 @@ Each size is measured in a process of its own, with one thread: processor second
 ``fit`` and of ``predict`` on 10,000 other rows, and the largest memory of the process
 less what it had once the rows were drawn. The last column is the score (R2) of these
 predictions after a fit to 100,000 rows, or to the most rows but one of ``--rows``. An
-estimator that would need more than ``--most`` seconds or ``--memory`` GiB for a size,
-as its time and memory at the size before suggest, is not measured.
+estimator that would need more than two minutes or 8 GiB for a size, as its time and
+memory at the size before suggest, is not measured.
 """
 
 import resource
@@ -28,6 +28,7 @@ from .tables import Table
 
 D, N_QUERIES = 20, 10_000
 SIZES = 10_000, 100_000, 1_000_000
+MOST_SECONDS, MOST_MEBIBYTES = 120.0, 8 * 1024
 GROWTH = 12.0  # of the time, if there are ten times as many rows
 MODELS = {
     "HistGradientBoostingRegressor": HistGradientBoostingRegressor,
@@ -70,7 +71,7 @@ def measure(name, n_rows):
     return fitted - start, done - fitted, peak_memory() - before, 1 - error
 
 
-def is_too_much(before, growth, most, memory):
+def is_too_much(before, growth):
     """Return whether an estimator would need too much time or memory.
 
     ``before`` is what was measured with fewer rows, or None if that was too much, and
@@ -79,21 +80,18 @@ def is_too_much(before, growth, most, memory):
     if before is None:
         return True
     fit, predict, mebibytes, _ = before
-    too_slow = (fit + predict) * GROWTH ** np.log10(growth) > most
-    return too_slow or mebibytes * growth > 1024 * memory
+    too_slow = (fit + predict) * GROWTH ** np.log10(growth) > MOST_SECONDS
+    return too_slow or mebibytes * growth > MOST_MEBIBYTES
 
 
-def costs(rows=SIZES, most=120.0, memory=8.0):
+def costs(rows=SIZES):
     """Return the table of seconds and memory."""
     cells = {name: [] for name in MODELS}
     progress = tqdm(total=len(MODELS) * len(rows), file=sys.stderr)
     for name, found in cells.items():
         for place, n_rows in enumerate(rows):
             progress.set_description(f"{name}, {n_rows}")
-            too_much = False
-            if place > 0:
-                growth = n_rows / rows[place - 1]
-                too_much = is_too_much(found[-1], growth, most, memory)
+            too_much = place > 0 and is_too_much(found[-1], n_rows / rows[place - 1])
             found.append(None if too_much else result_alone(measure, name, n_rows))
             progress.update()
     progress.close()

@@ -73,21 +73,16 @@ def score(sampler, X, y, coefficients):
 
 
 def fit_and_validate(sampler, X, y, held_out):
-    """Return the sums over the other rows, and the best penalty with its score.
+    """Return the sums over the other rows, and the best score with its penalty.
 
     ``held_out`` is the number of rows at the end that are used for validation.
     """
     gram = np.zeros((sampler.n_components,) * 2)  # sums of float32 products
     moments = np.zeros(sampler.n_components)
     add_rows(sampler, X[:-held_out], y[:-held_out], gram, moments)
-    scores = {
-        penalty: score(
-            sampler, X[-held_out:], y[-held_out:], solve(gram, moments, penalty)
-        )
-        for penalty in PENALTIES
-    }
-    penalty = max(scores, key=scores.get)
-    return gram, moments, penalty, scores
+    X, y = X[-held_out:], y[-held_out:]
+    best = max((score(sampler, X, y, solve(gram, moments, p)), p) for p in PENALTIES)
+    return gram, moments, *best
 
 
 def measure(name, X, X_test, y, y_test, n_frequencies):
@@ -98,15 +93,14 @@ def measure(name, X, X_test, y, y_test, n_frequencies):
     validation = {}
     for sigma in SIGMAS:
         sampler.set_params(sigma=sigma, n_components=min(4096, n_frequencies))
-        *_, penalty, scores = fit_and_validate(
+        *_, validation[sigma], _ = fit_and_validate(
             sampler.fit(X[:1]), X[few], y[few], len(X[few]) // 5
         )
-        validation[sigma] = scores[penalty]
     sigma = max(validation, key=validation.get)
 
     sampler.set_params(sigma=sigma, n_components=2 * n_frequencies).fit(X[:1])
     n_held_out = len(X) // 10
-    gram, moments, penalty, _ = fit_and_validate(sampler, X, y, n_held_out)
+    gram, moments, _, penalty = fit_and_validate(sampler, X, y, n_held_out)
     add_rows(sampler, X[-n_held_out:], y[-n_held_out:], gram, moments)
     found = score(sampler, X_test, y_test, solve(gram, moments, penalty))
     seconds = time.process_time() - start

@@ -68,7 +68,7 @@ def numpy_features():
     return [*found["baseline"], *found.get("found", [])]
 
 
-def header(threads=1, repeats=None, clock=None):
+def header(threads=1):
     """Return what the numbers depend on, one fact a line."""
     import sklearn_crt
 
@@ -79,16 +79,17 @@ def header(threads=1, repeats=None, clock=None):
         for pool in threadpool_info()
         if pool["user_api"] == "blas"
     }
-    lines = [
+    return [
         f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {processor()}",
         f"Python {platform.python_version()}, {', '.join(versions)}",
         f"NumPy uses {', '.join(numpy_features())}",
         f"BLAS {', '.join(sorted(pools))}; threads: {threads}",
     ]
-    if repeats is not None:
-        measure = f"median of {repeats} interleaved repetitions"
-        lines.append(f"{measure}, {clock.__name__}")
-    return lines
+
+
+def of_interleaved(repeats, clock):
+    """Return the fact that says how times were measured."""
+    return f"median of {repeats} interleaved repetitions, {clock.__name__}"
 
 
 @dataclass
