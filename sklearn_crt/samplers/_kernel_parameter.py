@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.kernel_approximation import Nystroem
+from sklearn.utils import get_tags
 
 from .._compat import HasMethods, Interval, StrOptions
 from ..life_cycle.fitted import LifeCycle
@@ -77,12 +78,24 @@ def row_kernel(kernel: Any) -> RowKernel:
     return clone(kernel) if hasattr(kernel, "get_params") else kernel
 
 
-def resolve_sampler(sampler: Any, sigma: Any, owner: str) -> tuple[Any, bool]:
+def resolve_sampler(
+    sampler: Any, sigma: Any, owner: str, *, reads_tables: bool = False
+) -> tuple[Any, bool]:
     """Return a sampler with the ``sigma`` of the estimator that uses it.
 
     The second result is True if ``fit`` has to select ``sigma``, that is, if ``sigma``
-    of the estimator is ``"auto"`` and ``sigma`` of the sampler was not set.
+    of the estimator is ``"auto"`` and ``sigma`` of the sampler was not set. Samplers
+    that learn from targets are refused, unless they read tables for an owner that does.
     """
+    reads_tables = reads_tables and getattr(sampler, "_reads_tables", False)
+    learns = isinstance(sampler, LifeCycle) and get_tags(sampler).target_tags.required
+    if learns and not reads_tables:
+        raise TypeError(
+            f"kernel={sampler!r} of {owner} learns from the targets, so its features "
+            "do not estimate a kernel of the rows. Pass a LearnedMetric as the "
+            "parameter metric, and an AnovaSampler as the kernel of RandomFeatureRidge "
+            "or RandomFeatureRidgeClassifier."
+        )
     has_sigma = isinstance(sampler, LifeCycle) and hasattr(sampler, "sigma")
     own = sampler.sigma if has_sigma else None
     if is_auto(sigma):
@@ -127,7 +140,7 @@ def transformer_for(estimator: Any, n_components: int) -> tuple[Any, bool, bool]
     name = type(estimator).__name__
     if not is_row_kernel(kernel):
         sampler = _with_random_state(_with_set_size(kernel, estimator), estimator)
-        return *resolve_sampler(sampler, sigma, name), False
+        return *resolve_sampler(sampler, sigma, name, reads_tables=True), False
     kernel, resizes = row_kernel(kernel), is_auto(estimator.n_components)
     own = {
         "n_components": n_components if resizes else estimator.n_components,

@@ -18,7 +18,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 from sklearn_crt import (
+    AnovaSampler,
     CentersRBFSampler,
+    LearnedMetric,
+    NadarayaWatsonClassifier,
+    NadarayaWatsonRegressor,
     OPRFSampler,
     RandomFeatureRidge,
     RandomFeatureRidgeClassifier,
@@ -465,3 +469,17 @@ def test_two_classes_have_one_score_and_three_have_three(fit_intercept, table):
     decided = np.abs(difference) > 0.04
     assert_array_equal(three.predict(X)[decided], two.predict(X)[decided])
     assert decided.mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        NadarayaWatsonRegressor(AnovaSampler()),
+        NadarayaWatsonClassifier(LearnedMetric()),
+        RandomFeatureRidge(LearnedMetric()),
+    ],
+)
+def test_transformers_that_learn_from_targets_are_refused(model, rng):
+    X = rng.normal(size=(30, 2))
+    with pytest.raises(TypeError, match="learns from the targets, so its"):
+        model.fit(X, (X[:, 0] > 0).astype(int))
