@@ -55,7 +55,7 @@ _MOST_LOCAL, _MOST_LOCAL_OF_MANY = 10_000, 5_000
 _FIRST_TESTED = 1000  # number of rows that decide whether a part is continued
 _SIMILAR_ENTRIES = 2**18  # maximum number of entries of the rows for similarities
 _FEW = 600  # with fewer rows, each fold learns its own kernel and metric
-_LEAST_ROWS = 40  # with fewer rows, only the ANOVA part is used
+_LEAST_ROWS = 20  # with fewer rows, only the ANOVA part is used
 _LEAST_SHARE = 0.05  # minimum importance in similarities, relative to the mean
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
 # The penalty on the power a of geometric means is _OF_POWER log(a)^2, in units of rows.

@@ -102,6 +102,22 @@ def test_the_linear_part_leaves_the_range_of_the_targets(noise):
     assert errors[0] < 1.03 * errors[1]
 
 
+@pytest.mark.parametrize("n_rows", [20, 30])
+def test_few_rows_of_a_linear_target(n_rows):
+    """The kernel of the ANOVA part alone has errors that are half as large again."""
+    errors = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(1000, 4))
+        y = X[:, 0] - X[:, 1] + 0.3 * rng.normal(size=1000)
+        few, new = slice(0, n_rows), slice(n_rows, None)
+        models = TableRegressor(random_state=0), RidgeCV(np.logspace(-3, 3, 13))
+        found = [model.fit(X[few], y[few]).predict(X[new]) for model in models]
+        errors.append([np.mean((each - y[new]) ** 2) for each in found])
+    ours, best = np.sqrt(np.mean(errors, axis=0))
+    assert ours < 1.2 * best
+
+
 @pytest.mark.usefixtures("given_folds")
 def test_the_linear_part_has_columns_that_are_not_clipped(rng, value_of):
     X = rng.standard_t(3, size=(1500, 4))  # with values far from the others
