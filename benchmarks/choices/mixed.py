@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+from sklearn.datasets import fetch_covtype
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
@@ -55,7 +56,7 @@ NUMBERS = {
 # columns that tell the target, and one that has nearly as many values as rows
 LEFT_OUT = {"wage": ["logwage"], "loans": ["grade", "sub_grade", "emp_title"]}
 # further tables of up to LARGE_ROWS rows, with another name for the same file
-LARGE = {"adult-large": "adult", "diamonds-large": "diamonds"}
+LARGE = {"adult-large": "adult", "diamonds-large": "diamonds", "covtype": "covtype"}
 LARGE_ROWS = 50_000
 PACKAGES = {  # of the models that are left out where they are not installed
     "CatBoost": "catboost",
@@ -75,7 +76,7 @@ def tables(
     """Tables with categories and missing values, and plain tables of numbers.
 
     Eighteen mixed tables, raw (70 % of at most 3000 rows for training), twelve tables
-    of numbers with fixed splits (at most 3000 rows for training), and two tables of
+    of numbers with fixed splits (at most 3000 rows for training), and three tables of
     up to 50,000 rows (70 % for training). The score is accuracy for labels and R2 for
     numbers, in percent. Skewed positive targets are replaced by their logarithms. All
     models are as constructed; boosting, CatBoost and LightGBM are told which columns
@@ -106,6 +107,9 @@ def _installed(methods):
 
 def load_mixed(name):
     """Return the raw columns and the target of a mixed table."""
+    if name == "covtype":
+        found = fetch_covtype(as_frame=True, n_retries=1)
+        return found.data, found.target.astype(str).to_numpy(dtype=object)
     file, target = {**LABELS, **NUMBERS}[name]
     options = {"na_values": ["NA", "", "?"], "keep_default_na": False}
     if name == "adult":
@@ -205,7 +209,7 @@ def _measured(method, table, X, X_test, y, y_test):
 
 
 def _has_labels(table):
-    return LARGE.get(table, table) in LABELS
+    return LARGE.get(table, table) in {*LABELS, "covtype"}
 
 
 def _report(means, names):
