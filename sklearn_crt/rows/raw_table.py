@@ -35,7 +35,8 @@ _DATES = datetime.date, np.datetime64, *_DURATIONS
 _NEARLY_ALL, _MOST_CODES = 0.95, 20
 _NUMBER = re.compile(r"\s*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\s*")
 _LEADING_ZERO = re.compile(r"\s*[-+]?0\d")  # of a postcode, but not of a number
-_DIGIT = re.compile(r"\d")
+# the beginning of an amount, a measurement or a date, but not of a key such as "id12"
+_AMOUNT = re.compile(r"\s*([^\w\s]|[A-Z]{3}\s)?\s*[-+]?\.?\d")
 _ISO = "ISO"
 # The month and the day are told apart by days after the 12th.
 _DATE_FORMATS = _ISO, "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y"
@@ -449,7 +450,7 @@ def _warn_of_text(
 
 def _warn_of_other_text(counts: Counter[Any], name: Any) -> None:
     """Warn of numbers with other characters, which are nearly all different."""
-    n_numbers = sum(n for v, n in counts.items() if _DIGIT.search(str(v)))
+    n_numbers = sum(n for v, n in counts.items() if _AMOUNT.match(str(v)))
     if n_numbers < _NEARLY_ALL * counts.total():
         return
     warn(
@@ -457,8 +458,8 @@ def _warn_of_other_text(counts: Counter[Any], name: Any) -> None:
         f"{counts.total()} cells, such as {next(iter(counts))!r}. They are treated as "
         "categories, which hardly tell anything about new rows. If they are numbers or "
         "dates, convert the column, for instance with pandas.to_numeric after removing "
-        "units, currency symbols and thousands separators. If they identify rows, drop "
-        "the column. Use the type category for other codes.",
+        "units, currency symbols and thousands separators. Otherwise, use the type "
+        "category, or drop the column if it only identifies the rows.",
         ColumnWarning,
     )
 

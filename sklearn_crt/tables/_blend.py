@@ -55,7 +55,10 @@ _MOST_LOCAL, _MOST_LOCAL_OF_MANY = 10_000, 5_000
 _FIRST_TESTED = 1000  # number of rows that decide whether a part is continued
 _SIMILAR_ENTRIES = 2**18  # maximum number of entries of the rows for similarities
 _FEW = 600  # with fewer rows, each fold learns its own kernel and metric
-_LEAST_ROWS = 20  # with fewer rows, only the ANOVA part is used
+# With fewer rows than _LEAST_ROWS, only the ANOVA part is used, and with fewer than
+# _LEAST_OF_ALL, only the parts of _OF_FEW, because weights of more parts vary too much.
+_LEAST_ROWS, _LEAST_OF_ALL = 20, 40
+_OF_FEW = "ANOVA", "logistic", "linear"
 _LEAST_SHARE = 0.05  # minimum importance in similarities, relative to the mean
 _LEAST_WEIGHT = 0.01  # parts with a smaller weight are left out
 # The penalty on the power a of geometric means is _OF_POWER log(a)^2, in units of rows.
@@ -482,7 +485,10 @@ class _Learner:
         step: Step,
     ):
         self.blend, self.rows, self.folds, self.step = blend, rows, folds, step
-        self.names, self.targets = choices.parts, blend.targets
+        self.targets, self.names = blend.targets, choices.parts
+        if len(rows.y) < _LEAST_OF_ALL:
+            known = tuple(name for name in self.names if name in _OF_FEW)
+            self.names = known or self.names[:1]
         self.encoded = rows._replace(V=blend.encoding.one_hot(rows.V))
         self.are_few = len(rows.y) < _FEW  # all parts of each fold learn anew
         self.are_many = len(rows.y) > _MANY  # there is a single set of test rows

@@ -280,7 +280,8 @@ class TableRegressor(IntervalsMixin, RegressorMixin, BaseTableModel):
     weights_ : dict of str and float
         The weight of each model: ``"ANOVA"``, ``"linear"``, ``"local linear"``,
         ``"trees"``, and, for classifiers only, ``"logistic"``. A model with weight 0 is
-        not used. With fewer than 20 rows, only one model is used, which is ``"ANOVA"``
+        not used. With fewer than 40 rows, ``"local linear"`` and ``"trees"`` are left
+        out, and with fewer than 20 rows, only one model is used, which is ``"ANOVA"``
         unless ``parts`` leaves it out.
     losses_ : dict of str and float
         The mean loss of each model that was evaluated in all folds, on rows to which it
@@ -448,7 +449,8 @@ class TableClassifier(ProbabilitiesMixin, ClassifierMixin, BaseTableModel):
     weights_ : dict of str and float
         The weight of each model: ``"ANOVA"``, ``"linear"``, ``"local linear"``,
         ``"trees"``, and, for classifiers only, ``"logistic"``. A model with weight 0 is
-        not used. With fewer than 20 rows, only one model is used, which is ``"ANOVA"``
+        not used. With fewer than 40 rows, ``"local linear"`` and ``"trees"`` are left
+        out, and with fewer than 20 rows, only one model is used, which is ``"ANOVA"``
         unless ``parts`` leaves it out.
     losses_ : dict of str and float
         The mean loss of each model that was evaluated in all folds, on rows to which it

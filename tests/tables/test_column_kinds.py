@@ -74,7 +74,7 @@ def test_dates_as_text(numbers, form):
     assert model.score(text, y) > 0.9
 
 
-@pytest.mark.parametrize("text", ["${:,.2f}", "{:.1f} kg", "{:.0f}%", "ID-{:05.0f}"])
+@pytest.mark.parametrize("text", ["${:,.2f}", "{:.1f} kg", "{:.0f}%", "EUR {:.2f}"])
 def test_numbers_with_other_characters(text, rng):
     x = rng.uniform(0, 99_999, 300)
     y = x + rng.normal(size=300)
@@ -82,9 +82,10 @@ def test_numbers_with_other_characters(text, rng):
     message = r"'price' of X contains \d+ different texts in 300 cells, .* convert the"
     with pytest.warns(ColumnWarning, match=message):
         AnovaSampler(random_state=0).fit(X, y)
-    # without warnings: a declared category, few codes, and text without numbers
+    # without warnings: a declared category, few codes, words, and keys
     words = ["".join(rng.choice([*"abcde"], 6)) for _ in range(300)]
-    for values in X["price"].astype("category"), ["a1", "b2", "c3"] * 100, words:
+    keys = [f"id{number}" for number in range(300)]
+    for values in X["price"].astype("category"), ["1 a", "2 b"] * 150, words, keys:
         AnovaSampler(random_state=0).fit(X.assign(price=values), y)
 
 

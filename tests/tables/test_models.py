@@ -366,11 +366,17 @@ def test_effects_of_a_part_without_weight_are_not_listed(table, model, value_of)
     plt.close(display.figure_)
 
 
-@pytest.mark.parametrize("n", [1, 20, 39])
-def test_few_rows_leave_one_part(table, n):
+@pytest.mark.parametrize(
+    ("n", "parts"), [(1, {"ANOVA"}), (19, {"ANOVA"}), (39, {"ANOVA", "linear"})]
+)
+def test_few_rows_leave_few_parts(table, n, parts):
     X, y = table
     model = TableRegressor(random_state=0).fit(X[:n], y[:n])
-    assert model.weights_ == {"ANOVA": 1.0}
+    assert model.weights_.keys() == parts
+    np.testing.assert_allclose(sum(model.weights_.values()), 1)
+    only = TableRegressor(parts=["trees", "local linear"], random_state=0)
+    if n > 1:  # the others are not available
+        assert only.fit(X[:n], y[:n]).weights_.keys() == {"local linear"}
     assert np.isfinite(model.predict(X)).all()
     assert model.effects(X).values.shape[0] == len(X)
     assert model.predict_interval(X[:3]).shape == (3, 2)
