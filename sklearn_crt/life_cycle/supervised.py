@@ -238,9 +238,13 @@ def warn_of_repeated_rows(X: Any, y: Any, name: str) -> None:
     shared = np.flatnonzero(counts[places] > 1)
     if len(shared) < _REPEATED * n_rows or counts.size < 2:
         return
-    first, _ = distinct_rows(X[shared], y[shared])
-    n_repeated = len(shared) - len(first)
-    if n_repeated < _REPEATED * n_rows:
+    # Copies share any value. The most frequent one, such as zero or a missing value,
+    # may also be shared by independent rows.
+    rare = shared[places[shared] != np.argmax(counts)]
+    n_repeated, n_rare = (
+        len(rows) - len(distinct_rows(X[rows], y[rows])[0]) for rows in (shared, rare)
+    )
+    if n_rare < _REPEATED * n_rows:
         return
     if counts.size < _DISTINCT * (n_rows - n_repeated):
         return

@@ -28,10 +28,11 @@ from ..metric import LearnedMetric
 from ..rows.raw_table import CATEGORY
 from ._anova_kernel import row_blocks
 from ._anova_sampler import AnovaMap, AnovaSampler
-from ._encoding import Encoding
+from ._encoding import Encoding, Score
 from ._error_scale import ScaledErrors
 from ._extrapolation import Trend
 from ._parts import (
+    BEYOND,
     LOCAL,
     RIDGE,
     AnovaModel,
@@ -265,6 +266,8 @@ class Blend(NamedTuple):
     # with groups, of predictions for rows of new groups; of probabilities for few rows
     correction: Shrinkage | Recalibration | None = None
     trend: Trend | None = None  # of numbers, outside the range of the columns
+    # (2, d): values of the table's columns outside of these limits count as the limits
+    limits: np.ndarray | None = None
 
     @property
     def anova(self) -> AnovaModel:
@@ -276,7 +279,7 @@ class Blend(NamedTuple):
         if self.trend is not None:
             inside = self._replace(trend=None).predict(self.trend.inside(V))
             return inside + self.trend.beyond(V)[0][:, None]
-        total = np.zeros((len(V), self.targets.n_classes or 1))
+        V, total = self._inside(V), np.zeros((len(V), self.targets.n_classes or 1))
         for rows in row_blocks(len(V)):
             for name, found in self._predictions(V[rows]):
                 part = found if self.power is None else _logs(found)
@@ -319,6 +322,7 @@ class Blend(NamedTuple):
             _, scale = usual.with_errors(inside, ScaledErrors.deviations)
             ratio = np.hypot(1, more / np.maximum(scale, 1e-300))
             return centre + change, gaps * ratio.reshape(-1, *[1] * (gaps.ndim - 1))
+        V = self._inside(V)
         mean = self.predict(V)
         found = [
             function(self.errors, np.hstack([mean[b], self.encoding.one_hot(V[b])]))
@@ -365,8 +369,12 @@ class Blend(NamedTuple):
         return total
 
     def _inside(self, V: np.ndarray) -> np.ndarray:
-        """Return rows that are moved to the ends of the ranges with a line."""
-        return V if self.trend is None else self.trend.inside(V)
+        """Return rows that are moved to the ends of lines and to the limits."""
+        V = V if self.trend is None else self.trend.inside(V)
+        if self.limits is None:
+            return V
+        with np.errstate(over="ignore"):  # of float32
+            return np.clip(V, *self.limits.astype(V.dtype))
 
     def _linear_columns(self, n_columns: int) -> list[int]:
         """Return the columns of the table with a linear effect or a line."""
@@ -407,6 +415,25 @@ class Blend(NamedTuple):
             elif weight:  # logistic regression has the features of the same kernel
                 total += weight * self.anova.importances(n_columns)
         return total
+
+
+def _limits_of_columns(encoding: Encoding, V: np.ndarray) -> np.ndarray:
+    """Return limits of numeric columns, (2, d), which are infinite for all others.
+
+    Local linear fits and linear models would otherwise continue slopes that only noise
+    has determined, for instance of a number that increases from row to row.
+    """
+    limits = np.repeat([[-np.inf], [np.inf]], V.shape[1], axis=1)
+    coded = {j for j, _ in encoding.special}  # codes are kept
+    for column in encoding.columns:
+        j = column.source
+        values = V[:, j][~np.isnan(V[:, j])].astype(np.float64)
+        if isinstance(column, Score) and j not in coded and len(values):
+            low, high = values.min(), values.max()
+            with np.errstate(over="ignore"):  # of huge values
+                beyond = BEYOND * (high - low)
+                limits[:, j] = low - beyond, high + beyond
+    return limits
 
 
 class BlendChoices(NamedTuple):
@@ -451,7 +478,8 @@ class BlendValue(SampleValue):
         rows = TableRows.of(*given, factors, choices.seed, self.groups)
         targets = TargetRange.of(rows.y, rows.weights, n_classes)
         encoding = Encoding.of(rows.V, rows.weights, choices.kinds, ())
-        blend = Blend(targets, encoding, {})
+        limits = _limits_of_columns(encoding, rows.V)
+        blend = Blend(targets, encoding, {}, limits=limits)
         step()
         options = {"stratified": n_classes is not None}
         folds = Folds.of(rows, choices.n_folds, choices.n_jobs, **options)

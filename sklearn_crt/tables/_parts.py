@@ -24,8 +24,9 @@ from ..ridge import RandomFeatureRidge, RandomFeatureRidgeClassifier
 from ._anova_sampler import AnovaMap
 from ._encoding import Encoding
 
-# predictions may exceed the range of the targets by this proportion of the range
-_BEYOND = 0.2
+# Predictions may exceed the range of the targets, and values that of their column, by
+# this proportion of the range.
+BEYOND = 0.2
 _MOST_LOGISTIC = 10_000  # logistic regression is fitted to at most this many rows
 _PENALTY = 0.3  # parameter C of logistic regression on features
 _MOST_ITERATIONS = 200  # of logistic regression
@@ -70,7 +71,7 @@ class TargetRange(NamedTuple):
             shares = np.bincount(y, share, n_classes)
             return cls(n_classes, shares, mixed=1 / (len(y) + 1))
         low, high = float(y.min()), float(y.max())
-        beyond = _BEYOND * (high - low)
+        beyond = BEYOND * (high - low)
         return cls(None, np.array([share @ y]), low - beyond, high + beyond)
 
     def bounded(self, found: np.ndarray) -> np.ndarray:

@@ -426,6 +426,9 @@ def test_a_warning_for_rows_that_were_repeated_on_purpose(table):
         RandomFeatureRidge("linear").fit(X[copies], y[copies])
     cells = np.round(X)  # equal rows of a discrete table are independent
     RandomFeatureRidge("linear").fit(cells, (y > 100.5).astype(float))
+    # nor are rows with the same frequent value copies
+    spike = np.c_[np.where(np.arange(400) < 150, 0.0, X[:, 0]), X[:, 1] > 0]
+    RandomFeatureRidge("linear").fit(spike, (y > 100.5).astype(float))
 
 
 def test_moments_do_not_cancel(rng):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import RidgeCV
 
-from sklearn_crt.tables import TableRegressor
+from sklearn_crt.tables import TableClassifier, TableRegressor
 from sklearn_crt.tables._extrapolation import Trend, _line
 
 
@@ -84,6 +84,34 @@ def test_slopes_that_nothing_contradicts_are_not_biased(rng):
         slopes += [] if line is None else [line[0]]
     assert len(slopes) > 80
     np.testing.assert_allclose(np.mean(slopes), 0.01, rtol=0.01)
+
+
+@pytest.mark.usefixtures("few_folds")
+def test_slopes_of_noise_are_not_continued_far(value_of):
+    """A running number is irrelevant, and larger in all new rows."""
+    rng = np.random.default_rng(1)
+    X = np.c_[rng.normal(size=(1500, 3)), np.arange(1500.0)]
+    y = X[:, 0] ** 2 + X[:, 1] + 0.3 * rng.normal(size=1500)
+    train, new = slice(0, 500), slice(500, None)
+    parts = ["local linear"]
+    model = TableRegressor(parts=parts, random_state=0).fit(X[train], y[train])
+    inside = X[new].copy()
+    inside[:, 3] %= 500
+    errors = [
+        np.sqrt(np.mean((model.predict(V) - y[new]) ** 2)) for V in (X[new], inside)
+    ]
+    assert errors[0] < 1.25 * errors[1]
+    low, high = model.predict_interval(X[new], coverage=0.9).T
+    assert np.mean((low <= y[new]) & (y[new] <= high)) > 0.8
+    ends = np.where([[0, 0, 0, 1]], [[600.0], [1e300]], X[:1])
+    np.testing.assert_array_equal(*model.predict(ends))
+    labels = (y > np.median(y[train])).astype(int)
+    classifier = TableClassifier(parts=parts, random_state=0).fit(
+        X[train], labels[train]
+    )
+    np.testing.assert_array_equal(*classifier.predict_proba(ends))
+    limits = value_of(classifier).solution.limits
+    np.testing.assert_allclose(limits[:, 3], [-0.2 * 499, 1.2 * 499])
 
 
 @pytest.mark.usefixtures("few_folds")
