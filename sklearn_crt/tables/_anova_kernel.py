@@ -589,7 +589,7 @@ class LinearTerms:
         V = V.astype(np.float64, copy=False)
         scores = np.zeros((len(V), 0))
         if any(block.source is None for block in self.blocks):
-            scores = self.encoding.transform(V)[:, self.encoding.is_score]
+            scores = self.encoding.transform(V, beyond=True)[:, self.encoding.is_score]
         parts = [(b.raw(V, scores) - b.means) * b.scale for b in self.blocks]
         return np.concatenate([np.zeros((len(V), 0)), *parts], axis=1)
 

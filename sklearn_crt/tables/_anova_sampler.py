@@ -309,8 +309,9 @@ class AnovaSampler(
     :math:`k_j(x, y) = s\, e^{-|u - v|} + (2 - s)\, e^{-(u - v)^2 / 2}` for
     standardised numbers u and v, with a roughness s of 1 or 0.1. For categorical
     columns, the kernel is 1 for equal and 0 for different categories. Standardised
-    numbers are softly clipped at 4 standard deviations. Missing values of numerical
-    columns are replaced by the median, and an additional effect represents missingness.
+    numbers are softly clipped at 4 standard deviations, and values outside the range of
+    the training rows count as its ends. Missing values of numerical columns are
+    replaced by the median, and an additional effect represents missingness.
     Missing values of a categorical column form a category of their own if there are at
     least 10. In the kernel, categories with fewer than 10 rows of the sample are merged
     into a single category, which also represents categories that were not present in

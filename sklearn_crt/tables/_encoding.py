@@ -41,6 +41,8 @@ class Score(NamedTuple):
     median: float
     mean: float
     scale: float
+    low: float = -np.inf  # smallest value
+    high: float = np.inf  # largest value
 
     @classmethod
     def of(cls, source: int, values: np.ndarray, weights: np.ndarray) -> Score:
@@ -59,15 +61,24 @@ class Score(NamedTuple):
         mean = float(np.average(inside, weights=weights))
         scale = float(np.sqrt(np.average((inside - mean) ** 2, weights=weights)))
         constant = scale <= 1e-14 * abs(mean)
-        return cls(source, median, mean * unit, 1.0 if constant else scale * unit)
+        return cls(
+            source=source,
+            median=median,
+            mean=mean * unit,
+            scale=1.0 if constant else scale * unit,
+            low=float(values.min()),
+            high=float(values.max()),
+        )
 
     @staticmethod
     def encode(
-        scores: np.ndarray, values: np.ndarray, *, clipped: bool = True
+        scores: np.ndarray, values: np.ndarray, *, clipped: bool, beyond: bool
     ) -> np.ndarray:
         """Return the scores of columns of numbers, (n, n_scores)."""
-        _, medians, means, scales = scores.T
+        _, medians, means, scales, lows, highs = scores.T
         values = np.where(np.isnan(values), medians, values)
+        if not beyond:
+            values = np.clip(values, lows, highs)
         with np.errstate(over="ignore"):
             found = np.clip((values - means) / scales, -1e100, 1e100)
         return softly_clipped(found) if clipped else np.clip(found, -_MOST, _MOST)
@@ -161,25 +172,33 @@ class Encoding(Value):
             special=tuple(special),
         )
 
-    def transform(self, V: np.ndarray, *, clipped: bool = True) -> np.ndarray:
-        """Return scores and codes, (n, n_encoded), in float64."""
+    def transform(
+        self, V: np.ndarray, *, clipped: bool = True, beyond: bool = False
+    ) -> np.ndarray:
+        """Return scores and codes, (n, n_encoded), in float64.
+
+        Unless scores may be ``beyond`` the range of the training rows, values outside
+        of it count as its ends. Functions of a kernel are then constant there, instead
+        of returning to their mean, because the kernel vanishes at large distances.
+        """
         V = V.astype(np.float64, copy=False)
         encoded, is_score = np.empty((len(V), len(self.columns))), self.is_score
         scores, levels = self._scores_and_levels
         values = V[:, scores[:, 0].astype(np.intp)]
         for place, j in enumerate(scores[:, 0].astype(np.intp) if self.special else ()):
             values[:, place] = _without(self.special, j, values[:, place])
-        encoded[:, is_score] = Score.encode(scores, values, clipped=clipped)
+        options = {"clipped": clipped, "beyond": beyond}
+        encoded[:, is_score] = Score.encode(scores, values, **options)
         values = V[:, [level.source for level in levels]]
         encoded[:, ~is_score] = Level.encode(levels, values)
         return encoded
 
     @cached_property
     def _scores_and_levels(self) -> tuple[np.ndarray, list[Level]]:
-        """The parameters of scores, (n_scores, 4), and the columns with codes."""
+        """The parameters of scores, (n_scores, 6), and the columns with codes."""
         scores = [column for column in self.columns if isinstance(column, Score)]
         levels = [column for column in self.columns if isinstance(column, Level)]
-        return np.array(scores).reshape(-1, 4), levels
+        return np.array(scores).reshape(-1, 6), levels
 
     @cached_property
     def is_score(self) -> np.ndarray:
@@ -201,7 +220,7 @@ class Encoding(Value):
 
     def one_hot(self, V: np.ndarray) -> np.ndarray:
         """Return scores, followed by one indicator per code, in float64."""
-        encoded = self.transform(V)
+        encoded = self.transform(V, beyond=True)
         columns, codes = self._indicators
         return np.hstack([encoded[:, self.is_score], encoded[:, columns] == codes])
 
@@ -227,7 +246,10 @@ class Encoding(Value):
         By default, scores are not clipped. The result is a sparse array if there are
         many columns.
         """
-        encoded, is_score = self.transform(V, clipped=clipped), self.is_score
+        encoded, is_score = (
+            self.transform(V, clipped=clipped, beyond=True),
+            self.is_score,
+        )
         columns, codes = self._indicators
         if not self.has_sparse_columns:
             return np.hstack([encoded[:, is_score], encoded[:, columns] == codes])

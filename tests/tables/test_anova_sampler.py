@@ -140,6 +140,18 @@ def test_weights_find_the_columns_that_matter(fitted):
     assert shape > 2 * noise
 
 
+def test_effects_are_constant_outside_of_the_range(rng):
+    """The kernel vanishes at large distances, where functions would have mean zero."""
+    X = rng.uniform(0, 1, (300, 2))
+    y = 10 * np.tanh(3 * X[:, 0]) + 0.1 * rng.normal(size=300)
+    model = RandomFeatureRidge(AnovaSampler(random_state=0), clip=False).fit(X, y)
+    rows = np.repeat(X[:1], 3, axis=0)
+    rows[:, 0] = X[:, 0].max(), 1.5, 3.0
+    at_end, *beyond = model.predict(rows)
+    assert at_end == pytest.approx(10 * np.tanh(3), abs=0.3)
+    np.testing.assert_allclose(beyond, at_end, atol=1.0)  # slopes are small
+
+
 def test_smooth_targets_get_a_smooth_kernel(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1300, 3))
