@@ -246,10 +246,8 @@ class Encoding(Value):
         By default, scores are not clipped. The result is a sparse array if there are
         many columns.
         """
-        encoded, is_score = (
-            self.transform(V, clipped=clipped, beyond=True),
-            self.is_score,
-        )
+        encoded = self.transform(V, clipped=clipped, beyond=True)
+        is_score = self.is_score
         columns, codes = self._indicators
         if not self.has_sparse_columns:
             return np.hstack([encoded[:, is_score], encoded[:, columns] == codes])
