@@ -449,14 +449,14 @@ def _warn_of_text(
 
 
 def _warn_of_other_text(counts: Counter[Any], name: Any) -> None:
-    """Warn of numbers with other characters, which are nearly all different."""
+    """Warn of numbers with other characters if at least half of them differ."""
     n_numbers = sum(n for v, n in counts.items() if _AMOUNT.match(str(v)))
     if n_numbers < _NEARLY_ALL * counts.total():
         return
     warn(
         f"Column {name!r} of X contains {len(counts)} different texts in "
         f"{counts.total()} cells, such as {next(iter(counts))!r}. They are treated as "
-        "categories, which hardly tell anything about new rows. If they are numbers or "
+        "categories, most of which do not occur in new rows. If they are numbers or "
         "dates, convert the column, for instance with pandas.to_numeric after removing "
         "units, currency symbols and thousands separators. Otherwise, use the type "
         "category, or drop the column if it only identifies the rows.",
